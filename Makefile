@@ -1,0 +1,42 @@
+# Two commands set everything up on a machine with Python 3.11+, pip and make: `make demo`, `make test`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: help demo test lint schema lock clean
+
+help:
+	@echo "make demo    a whole rehearsal campaign on this machine, in under four minutes"
+	@echo "make test    the test suite, with branch coverage of core/"
+	@echo "make lint    ruff, mypy strict, import floors"
+	@echo "make schema  write the generated JSON schema of the campaign YAML"
+	@echo "make lock    resolve requirements.lock anew (needs uv)"
+
+$(READY): requirements.lock pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --requirement requirements.lock
+	$(BIN)/python -m pip install --quiet --no-deps --editable .
+	touch $(READY)
+
+demo: $(READY)
+	$(BIN)/pareto demo
+
+test: $(READY)
+	$(BIN)/python -m pytest -n 2 --dist worksteal --cov --cov-report=term --cov-fail-under=95
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+schema: $(READY)
+	$(BIN)/python -m core.campaign_schema > campaigns/campaign.schema.json
+
+lock:
+	uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 \
+	  --no-emit-index-url --no-header --no-annotate --upgrade -o requirements.lock
+
+clean:
+	rm -rf $(VENV) .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis

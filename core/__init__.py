@@ -1,0 +1,1 @@
+"""The field: pure functions and frozen values; nothing here knows Prefect, HTTP or processes."""

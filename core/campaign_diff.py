@@ -1,0 +1,85 @@
+"""Which statements of a campaign differ, and whether that could alter a measurement.
+
+Under one name everything is measured one way. A key is taken to matter unless it is listed here
+with the reason why it can't.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from typing import Any
+
+from core.campaign import Campaign, Section
+from core.redact import scrubbed
+
+#: Keys that no measured number depends on, and why.
+HARMLESS: dict[str, str] = {
+    "run.retries": "how often a failed point is tried; every attempt is measured alike",
+    "run.order": "which point comes first; each has its own client and its own run folder",
+    "run.backoff_s": "a pause before an attempt",
+    "run.recovery_timeout_s": "how long an attempt waits for the endpoint before it starts",
+    "run.startup_timeout_s": "ends a client that has not sent a request; such a run is not valid",
+    "run.stall_timeout_s": "ends a client without progress; such a run is not valid",
+    "run.finishing_timeout_s": "ends a client after its last request; such a run is not valid",
+    "run.point_timeout_s": "ends a client far above its expected length; such a run is not valid",
+    "run.when_orphaned": "whether a run goes on alone; one that was stopped is not valid",
+    "instance.accelerators": "a factor of the accelerator-hours, which are worked out from records",
+    "endpoint.health_path": "what is asked between runs, never during one",
+    "records.folder": "where files are kept",
+    "records.database": "where records are kept",
+    "records.runs": "where run folders are kept",
+}
+#: Stands for the value of a key that is not stated.
+_ABSENT = object()
+
+
+def measurement_differences(old: Campaign, new: Campaign) -> list[str]:
+    """The differences that could alter a measurement, one a line: `curve.c_max: 64 → 128`."""
+    return [line for key, line in _differences(old, new) if key not in HARMLESS]
+
+
+def harmless_differences(old: Campaign, new: Campaign) -> list[str]:
+    """The differences that can't."""
+    return [line for key, line in _differences(old, new) if key in HARMLESS]
+
+
+def describe_difference(old_text: str, new_text: str) -> list[str]:
+    """The lines that differ between two campaign files: `- ` gone, `+ ` new."""
+    lines = difflib.ndiff(old_text.splitlines(), new_text.splitlines())
+    return [scrubbed(line) for line in lines if line.startswith(("- ", "+ "))]
+
+
+def _differences(old: Campaign, new: Campaign) -> Iterator[tuple[str, str]]:
+    """Key and line of each difference, in the order of the model."""
+    before, after = dict(_statements(old)), dict(_statements(new))
+    for key in before | after:
+        was, is_now = before.get(key, _ABSENT), after.get(key, _ABSENT)
+        if repr(was) != repr(is_now):  # tells 1 from 1.0 and from true, as the client may
+            yield key, f"{key}: {_text(was)} → {_text(is_now)}"
+
+
+def _statements(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
+    """Dotted key and value of everything stated."""
+    if isinstance(value, Section):
+        stated = ((name, getattr(value, name)) for name in type(value).model_fields)
+        value = {name: inner for name, inner in stated if inner not in (None, (), {})}
+    if isinstance(value, dict) and value:
+        for name, inner in value.items():
+            yield from _statements(inner, f"{key}.{name}".removeprefix("."))
+    elif isinstance(value, (list, tuple)) and any(isinstance(x, (dict, Section)) for x in value):
+        for index, inner in enumerate(value):
+            yield from _statements(inner, f"{key}[{index}]")
+    else:
+        yield key, value
+
+
+def _text(value: Any) -> str:
+    """A value as the file would have it."""
+    if value is _ABSENT:
+        return "not set"
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(_text, value))}]"
+    if isinstance(value, bool) or value is None:
+        return str(value).lower().replace("none", "null")
+    return scrubbed(str(value))

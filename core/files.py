@@ -1,0 +1,174 @@
+"""Files on disk: atomic writes, SHA-256 and the manifest of a run folder.
+
+A recorded run folder is never touched again; its manifest (every file's relative name, size and
+SHA-256) is what proves it later. Names are part of the manifest, links are recorded as links and
+never followed, and nothing but regular files is opened.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+import stat
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+#: Bytes read at a time: large enough for the disk, small enough for the cache.
+BLOCK_BYTES = 1 << 20
+#: Every write permission.
+_WRITE_BITS = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
+
+
+def write_atomic(path: Path, content: bytes) -> None:
+    """Write a file so that a reader sees the old content or the new one, even after a crash."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        with temporary.open("xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    _sync_directory(path.parent)
+
+
+def _sync_directory(folder: Path) -> None:
+    """Make a rename in a folder durable."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def blocks(path: Path) -> Iterator[bytes]:
+    """The content of a file in blocks of `BLOCK_BYTES`."""
+    with path.open("rb", buffering=0) as file:
+        while block := file.read(BLOCK_BYTES):
+            yield block
+
+
+def sha256(path: Path) -> str:
+    """SHA-256 of a file's content, in hex."""
+    digest = hashlib.sha256()
+    for block in blocks(path):
+        digest.update(block)
+    return digest.hexdigest()
+
+
+@dataclass(frozen=True)
+class ManifestEntry:
+    """One file of a run folder."""
+
+    name: str  # relative to the folder, with forward slashes
+    size_bytes: int
+    sha256: str  # hex; of a link or special file: of what it is (`_special_entry`)
+
+
+#: Every file of a run folder, by name.
+Manifest = tuple[ManifestEntry, ...]
+
+
+class Change(StrEnum):
+    """How a folder can differ from its manifest."""
+
+    MISSING = "missing"
+    EXTRA = "extra"
+    SIZE = "size differs"
+    CONTENT = "content differs"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One file that is not as its manifest says."""
+
+    name: str
+    change: Change
+
+
+def _refuse(error: OSError) -> None:
+    """Stop a walk at a directory that can't be read: a manifest with gaps proves nothing."""
+    raise error
+
+
+def names(folder: Path) -> list[str]:
+    """Names of everything in a folder but directories, sorted; links are not followed."""
+    found: list[str] = []
+    for parent, directories, files in os.walk(folder, onerror=_refuse):
+        links = [name for name in directories if Path(parent, name).is_symlink()]
+        found += (Path(parent, name).relative_to(folder).as_posix() for name in files + links)
+    return sorted(found)
+
+
+def entry(
+    folder: Path, name: str, on_block: Callable[[bytes], object] | None = None
+) -> ManifestEntry:
+    """Hash one file of a folder, passing each block on, so that it is read only once.
+
+    Args:
+        folder: The run folder.
+        name: The file's name in it.
+        on_block: Called with each block of a regular file.
+    """
+    path = folder / name
+    if not stat.S_ISREG(path.lstat().st_mode):
+        return _special_entry(path, name)
+    digest, size_bytes = hashlib.sha256(), 0
+    for block in blocks(path):
+        digest.update(block)
+        size_bytes += len(block)
+        if on_block:
+            on_block(block)
+    return ManifestEntry(name, size_bytes, digest.hexdigest())
+
+
+def _special_entry(path: Path, name: str) -> ManifestEntry:
+    """Entry of a link or special file: it is not opened, and no regular file has its digest."""
+    kind = stat.filemode(path.lstat().st_mode)[0]
+    target = os.fsencode(path.readlink()) if path.is_symlink() else b""
+    digest = hashlib.sha256(b"not a regular file\0" + kind.encode() + b"\0" + target)
+    return ManifestEntry(name, len(target), digest.hexdigest())
+
+
+def manifest(folder: Path) -> Manifest:
+    """The manifest of a folder as it is now."""
+    return tuple(entry(folder, name) for name in names(folder))
+
+
+def verify(folder: Path, recorded: Manifest) -> list[Difference]:
+    """What differs between a folder and its recorded manifest, by name; empty: nothing."""
+    now = {found.name: found for found in manifest(folder)}
+    then = {known.name: known for known in recorded}
+    return [
+        Difference(name, change)
+        for name in sorted(now.keys() | then.keys())
+        if (change := _change(then.get(name), now.get(name)))
+    ]
+
+
+def _change(then: ManifestEntry | None, now: ManifestEntry | None) -> Change | None:
+    """How one file changed; None: it did not."""
+    if now is None:
+        return Change.MISSING
+    if then is None:
+        return Change.EXTRA
+    if then.size_bytes != now.size_bytes:
+        return Change.SIZE
+    return None if then.sha256 == now.sha256 else Change.CONTENT
+
+
+def make_read_only(folder: Path) -> None:
+    """Take the write permission from every file of a recorded run folder.
+
+    Directories stay writable: disclosures are added beside the client's files later.
+    """
+    for name in names(folder):
+        path = folder / name
+        mode = path.lstat().st_mode
+        if stat.S_ISREG(mode):
+            path.chmod(stat.S_IMODE(mode) & ~_WRITE_BITS)

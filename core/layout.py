@@ -1,0 +1,221 @@
+"""Names of every file and folder that a campaign writes or reads (§8.1 for the official ones).
+
+    <data folder>/pareto.db
+    <runs folder>/<campaign>/<label>/attempt-02/     an attempt: everything about one try
+        run/                                         the client's report_dir: the run folder
+        client.yaml, guard.json, verdict.json, …
+
+Names of the official tools come from the checker's own layout module.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from submission_checker.layout import (
+    ACCURACY_RESULTS_JSON,
+    ACCURACY_SUBDIR,
+    CONFIG_YAML,
+    PERFORMANCE_SUBDIR,
+    POINT_YAML,
+    RESULT_SUMMARY_JSON,
+    SYSTEM_DESC_JSON,
+)
+
+from core.campaign import Campaign
+from core.errors import InputError
+
+__all__ = [
+    "ACCURACY_RESULTS_JSON",
+    "ACCURACY_SUBDIR",
+    "CONFIG_YAML",
+    "DATABASE",
+    "EVENTS_JSONL",
+    "FINAL_SNAPSHOT_JSON",
+    "METRICS_SUBDIR",
+    "PERFORMANCE_SUBDIR",
+    "POINT_YAML",
+    "READY",
+    "REPORT_TXT",
+    "RESULT_SUMMARY_JSON",
+    "RUNS",
+    "SAMPLE_IDX_MAP_JSON",
+    "SYSTEM_DESC_JSON",
+    "AttemptPaths",
+    "CampaignPaths",
+    "RunPaths",
+    "attempt_path",
+    "instance_lock_path",
+]
+
+#: The records database in the data folder.
+DATABASE = "pareto.db"
+#: The runs folder in the data folder.
+RUNS = "runs"
+
+#: Further names in a run folder, as the client writes them (mlcommons/endpoints at ea33275).
+EVENTS_JSONL = "events.jsonl"
+REPORT_TXT = "report.txt"
+SAMPLE_IDX_MAP_JSON = "sample_idx_map.json"
+METRICS_SUBDIR = "metrics"
+FINAL_SNAPSHOT_JSON = "final_snapshot.json"
+#: Written by the client when its aggregator has started; says nothing about the end of a run.
+READY = ".ready"
+
+#: A name that is safe as one part of a path.
+_SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+
+
+@dataclass(frozen=True)
+class RunPaths:
+    """Files of a run folder, as the client writes them."""
+
+    path: Path
+
+    @property
+    def config(self) -> Path:
+        """The configuration that the client resolved."""
+        return self.path / CONFIG_YAML
+
+    @property
+    def summary(self) -> Path:
+        """Metrics of the timed phase."""
+        return self.path / PERFORMANCE_SUBDIR / RESULT_SUMMARY_JSON
+
+    @property
+    def accuracy(self) -> Path:
+        """Scores of the accuracy run."""
+        return self.path / ACCURACY_SUBDIR / ACCURACY_RESULTS_JSON
+
+    @property
+    def events(self) -> Path:
+        """Every request's events, warm-up included."""
+        return self.path / EVENTS_JSONL
+
+    @property
+    def snapshot(self) -> Path:
+        """The aggregator's last state."""
+        return self.path / METRICS_SUBDIR / FINAL_SNAPSHOT_JSON
+
+    @property
+    def sample_map(self) -> Path:
+        """Sample ids → rows of the dataset."""
+        return self.path / SAMPLE_IDX_MAP_JSON
+
+    @property
+    def report(self) -> Path:
+        """The client's report for people."""
+        return self.path / REPORT_TXT
+
+
+@dataclass(frozen=True)
+class AttemptPaths:
+    """Files of an attempt's folder."""
+
+    path: Path
+
+    @property
+    def run(self) -> RunPaths:
+        """The run folder."""
+        return RunPaths(self.path / "run")
+
+    @property
+    def client_yaml(self) -> Path:
+        """The configuration that the client is given."""
+        return self.path / "client.yaml"
+
+    @property
+    def client_stdout(self) -> Path:
+        """What the client printed."""
+        return self.path / "client.stdout.log"
+
+    @property
+    def client_stderr(self) -> Path:
+        """What the client printed as errors, its progress bar included."""
+        return self.path / "client.stderr.log"
+
+    @property
+    def guard_spec(self) -> Path:
+        """What the guard is asked to do."""
+        return self.path / "guard-spec.json"
+
+    @property
+    def guard_status(self) -> Path:
+        """What the guard sees; replaced as a whole each time."""
+        return self.path / "guard.json"
+
+    @property
+    def guard_log(self) -> Path:
+        """What the guard did."""
+        return self.path / "guard.log"
+
+    @property
+    def stop_request(self) -> Path:
+        """Asks the guard to end the client."""
+        return self.path / "stop.json"
+
+    @property
+    def verdict(self) -> Path:
+        """Outcome of the attempt, for when the records can't take it."""
+        return self.path / "verdict.json"
+
+
+@dataclass(frozen=True)
+class CampaignPaths:
+    """Where a campaign's records and run folders lie."""
+
+    campaign: str
+    database_url: str
+    runs: Path
+
+    @classmethod
+    def of(cls, campaign: Campaign) -> CampaignPaths:
+        """The places that the campaign's file states, or their defaults in its data folder."""
+        records = campaign.records
+        data = records.folder.absolute()
+        return cls(
+            campaign=campaign.campaign,
+            database_url=records.database or f"sqlite:///{data / DATABASE}",
+            runs=records.runs.absolute() if records.runs else data / RUNS,
+        )
+
+    def attempt(self, label: str, number: int) -> AttemptPaths:
+        """An attempt's folder and files."""
+        return AttemptPaths(self.runs / attempt_path(self.campaign, label, number))
+
+
+def attempt_path(campaign: str, label: str, number: int) -> PurePosixPath:
+    """An attempt's folder, relative to the runs folder."""
+    return PurePosixPath(_safe(campaign), _safe(label), f"attempt-{number:02d}")
+
+
+def instance_lock_path(instance: str, environ: Mapping[str, str]) -> Path:
+    """The lock of an instance, one for all users of this machine's account.
+
+    Args:
+        instance: Name of the instance.
+        environ: The environment: `PARETO_STATE_DIR`, else the XDG state folder.
+    """
+    return _state_folder(environ) / "instances" / f"{_safe(instance)}.lock"
+
+
+def _state_folder(environ: Mapping[str, str]) -> Path:
+    if chosen := environ.get("PARETO_STATE_DIR"):
+        return Path(chosen).absolute()
+    xdg = Path(environ.get("XDG_STATE_HOME", ""))
+    if not xdg.is_absolute():  # the XDG specification: a relative path is to be ignored
+        xdg = Path(environ.get("HOME") or Path.home()) / ".local" / "state"
+    return xdg / "pareto"
+
+
+def _safe(name: str) -> str:
+    """The name, unless it could lead out of its folder."""
+    if not _SAFE_NAME.fullmatch(name):
+        raise InputError(
+            f"name {name!r} can't be a folder's: use up to 64 letters, digits, - and _,"
+            " beginning with a letter or digit"
+        )
+    return name

@@ -1,0 +1,108 @@
+"""The records of a campaign as rows that people and programs read: one per point, plain values.
+
+The official quantities are named as the checker names them (`system_tps`, `tps_per_user`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from core.records.values import AttemptRecord, CampaignRecord, PointRecord
+from core.status import AttemptState, PointState
+
+#: Milliseconds in a second.
+MS_PER_S = 1000
+
+
+@dataclass(frozen=True)
+class PointRow:
+    """One point of a curve as it stands."""
+
+    label: str
+    concurrency: int
+    region: str
+    role: str
+    accuracy_planned: bool
+    state: PointState
+    attempts: int
+    samples: int | None
+    issue_time_s: float | None
+    system_tps: float | None
+    tps_per_user: float | None  # 1000 / TPOT P90 in ms
+    ttft_p90_ms: float | None
+    qps: float | None
+    scores: Mapping[str, Mapping[str, float]]  # dataset → metric → value
+    reason: str | None  # why the last attempt is not valid
+    folder: str | None  # of the attempt shown, relative to the runs folder
+
+
+def point_rows(points: Sequence[PointRecord]) -> list[PointRow]:
+    """One row per point, by level; numbers are those of the valid attempt, else none."""
+    return [_row(point) for point in sorted(points, key=lambda point: point.concurrency)]
+
+
+def campaign_state(points: Sequence[PointRecord]) -> str:
+    """One word for a campaign: valid, running, or what is missing."""
+    states = {point.state for point in points}
+    if states == {PointState.VALID}:
+        return "valid"
+    if PointState.RUNNING in states:
+        return "running"
+    if states <= {PointState.PENDING}:
+        return "pending"
+    return "incomplete"
+
+
+def as_json(campaign: CampaignRecord, points: Sequence[PointRecord]) -> dict[str, Any]:
+    """The overview as plain JSON values; its form carries a version."""
+    return {
+        "version": 1,
+        "campaign": campaign.name,
+        "rehearsal": campaign.rehearsal,
+        "time_scale": campaign.time_scale,
+        "state": campaign_state(points),
+        "c_max": campaign.c_max,
+        "c_min": campaign.c_min,
+        "seed_set": campaign.seed_set.id,
+        "runs_folder": campaign.runs_folder,
+        "points": [{**vars(row), "state": str(row.state)} for row in point_rows(points)],
+    }
+
+
+def valid_attempt(point: PointRecord) -> AttemptRecord | None:
+    """The attempt that decides a point."""
+    return next((a for a in point.attempts if a.state is AttemptState.VALID), None)
+
+
+def _row(point: PointRecord) -> PointRow:
+    valid = valid_attempt(point)
+    last = point.attempts[-1] if point.attempts else None
+    shown = valid or last
+    metrics = valid.metrics if valid else {}
+    tpot_p90_ms = metrics.get("tpot_ms", {}).get("90")
+    return PointRow(
+        label=point.label,
+        concurrency=point.concurrency,
+        region=point.region,
+        role=point.role,
+        accuracy_planned=point.accuracy,
+        state=point.state,
+        attempts=len(point.attempts),
+        samples=metrics.get("issued"),
+        issue_time_s=metrics.get("issue_span_s"),
+        system_tps=_system_tps(metrics),
+        tps_per_user=MS_PER_S / tpot_p90_ms if tpot_p90_ms else None,
+        ttft_p90_ms=metrics.get("ttft_ms", {}).get("90"),
+        qps=metrics.get("qps"),
+        scores=metrics.get("accuracy_scores", {}),
+        reason=last.reason if last and valid is None else None,
+        folder=shown.folder if shown else None,
+    )
+
+
+def _system_tps(metrics: Mapping[str, Any]) -> float | None:
+    """Output tokens per second over the whole run (§4.1)."""
+    tokens, duration_s = metrics.get("output_tokens"), metrics.get("duration_s")
+    return tokens / duration_s if tokens and duration_s else None

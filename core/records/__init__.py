@@ -1,0 +1,40 @@
+"""The records: campaigns, points, attempts and run folders in SQLite or PostgreSQL.
+
+Our records are the truth; Prefect only shows it.
+"""
+
+from core.records.engine import RecordsUnavailableError
+from core.records.schema import upgrade
+from core.records.store import (
+    AttemptRefusedError,
+    Records,
+    manifest_sha256,
+    open_records,
+)
+from core.records.tables import Phase
+from core.records.values import (
+    AttemptRecord,
+    CampaignRecord,
+    EventRecord,
+    Facts,
+    FolderRecord,
+    Owner,
+    PointRecord,
+)
+
+__all__ = [
+    "AttemptRecord",
+    "AttemptRefusedError",
+    "CampaignRecord",
+    "EventRecord",
+    "Facts",
+    "FolderRecord",
+    "Owner",
+    "Phase",
+    "PointRecord",
+    "Records",
+    "RecordsUnavailableError",
+    "manifest_sha256",
+    "open_records",
+    "upgrade",
+]

@@ -1,0 +1,575 @@
+"""The records of campaigns: the only reader and writer of the database.
+
+Every method is one short transaction, committed when it returns, and gives frozen plain values.
+State changes of attempts go through `Records.change_state` alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path, PurePath
+from typing import Any, Unpack, cast
+
+from sqlalchemy import URL, CursorResult, Engine, select, update
+from sqlalchemy.orm import Session, joinedload, selectinload
+
+from core.errors import InputError, ParetoError
+from core.files import Manifest
+from core.layout import attempt_path
+from core.plan import Plan, Point
+from core.records.engine import WRITING, reported, shown
+from core.records.schema import opened_engine
+from core.records.tables import (
+    AttemptRow,
+    CampaignRow,
+    EventRow,
+    Phase,
+    PointRow,
+    RunFileRow,
+    RunFolderRow,
+    SeedSetRow,
+    storable,
+)
+from core.records.values import (
+    AttemptRecord,
+    CampaignRecord,
+    EventRecord,
+    Facts,
+    Owner,
+    PointRecord,
+    attempt_record,
+    campaign_record,
+    event_record,
+    manifest_entry,
+    point_record,
+)
+from core.seeds import SeedSet
+from core.status import OPEN_STATES, AttemptState, IllegalTransitionError, transition
+
+#: Version of the plan's form in a campaign's record; raise it when `core.plan.Plan` changes.
+PLAN_VERSION = 1
+#: First bytes of what a manifest's digest covers; a new form needs a new number.
+MANIFEST_FORM = b"pareto manifest 1\n"
+#: Campaigns a page.
+PAGE_SIZE = 50
+#: Events a call.
+EVENTS_LIMIT = 1000
+#: Finding of a run that measured well but ended before the region's minimum duration.
+TOO_SHORT = "too-short"
+
+#: What of a planned point its measurements depend on.
+_MEASURED_BY = (
+    "concurrency",
+    "region",
+    "accuracy",
+    "load_pattern",
+    "min_duration_ms",
+)
+
+
+class AttemptRefusedError(ParetoError):
+    """A point may not be tried now: it is valid already, or an attempt is still open."""
+
+
+def open_records(url: str, clock: Callable[[], float] = time.time) -> Records:
+    """Open the records; a fresh SQLite file is created, a PostgreSQL one needs `upgrade` first.
+
+    Args:
+        url: SQLAlchemy URL of the database.
+        clock: Unix seconds.
+
+    Raises:
+        SetupError: not reachable, not supported, or of another schema version.
+    """
+    return Records(opened_engine(url), clock)
+
+
+class Records:
+    """The records database. Holds no connection; may be shared by threads."""
+
+    def __init__(self, engine: Engine, clock: Callable[[], float]) -> None:
+        self._reading = engine
+        self._writing = engine.execution_options(**{WRITING: True})
+        self._clock = clock
+
+    @property
+    def url(self) -> URL:
+        """Where the database is."""
+        return self._reading.url
+
+    # --- Campaigns -----------------------------------------------------------------------------
+
+    def enter_campaign(
+        self,
+        plan: Plan,
+        *,
+        text: str,
+        source: Path,
+        runs_folder: Path,
+        differences: Callable[[str], Sequence[str]],
+        flow_run_id: str | None = None,
+    ) -> CampaignRecord:
+        """Create the campaign, or join the one of that name.
+
+        Args:
+            plan: The campaign's plan; names it.
+            text: The exact YAML.
+            source: The YAML's path.
+            runs_folder: Where its attempts go.
+            differences: Given the text on record, says what in the new text could alter a
+                measurement; called only if the texts differ.
+            flow_run_id: The Prefect flow run that now drives the campaign.
+
+        Raises:
+            InputError: a campaign of that name is on record and could measure otherwise.
+        """
+        with self._write() as session:
+            row = session.scalar(select(CampaignRow).where(CampaignRow.name == plan.campaign))
+            if row is None:
+                row = _new_campaign(plan, text, source, runs_folder, self._clock())
+                row.seed_set = _seed_set_row(session, plan.seed_set)
+                session.add(row)
+                session.flush()
+                _add_points(session, row, plan.points)
+                self._log(session, row.id, "campaign.entered", {"sha256": row.text_sha256})
+            elif row.text_sha256 != _sha256(text):
+                self._change_text(session, row, plan, text, source, differences)
+            if flow_run_id is not None:
+                row.flow_run_id = flow_run_id
+            return campaign_record(row)
+
+    def campaign(self, name: str) -> CampaignRecord:
+        """The campaign of that name.
+
+        Raises:
+            InputError: there is none.
+        """
+        with self._read() as session:
+            return campaign_record(self._campaign_row(session, name))
+
+    def campaigns(self, page: int = 1) -> tuple[CampaignRecord, ...]:
+        """A page of campaigns, newest first; empty past the last page."""
+        newest = select(CampaignRow).order_by(CampaignRow.id.desc())
+        with self._read() as session:
+            rows = session.scalars(newest.limit(PAGE_SIZE).offset((page - 1) * PAGE_SIZE))
+            return tuple(campaign_record(row) for row in rows)
+
+    def points_with_attempts(self, name: str) -> tuple[PointRecord, ...]:
+        """The campaign's points in run order, each with its attempts in order."""
+        with self._read() as session:
+            campaign = self._campaign_row(session, name)
+            rows = session.scalars(
+                select(PointRow)
+                .where(PointRow.campaign_id == campaign.id)
+                .order_by(PointRow.position, PointRow.id)
+                .options(selectinload(PointRow.attempts))
+            )
+            return tuple(point_record(row) for row in rows)
+
+    def measured_rates(self, name: str) -> dict[int, float]:
+        """Level → queries/s measured in the campaign.
+
+        The rate of a valid attempt counts, and where there is none that of the last attempt that
+        was only too short: its count was wrong, not its speed.
+        """
+        rates = {}
+        for point in self.points_with_attempts(name):
+            for attempt in point.attempts:
+                rate = attempt.metrics.get("qps")
+                if _measured_its_rate(attempt) and isinstance(rate, int | float) and rate > 0:
+                    rates[point.concurrency] = float(rate)
+        return rates
+
+    # --- Attempts ------------------------------------------------------------------------------
+
+    def new_attempt(
+        self,
+        name: str,
+        label: str,
+        *,
+        owner: Owner,
+        samples: int | None = None,
+        passes: int | None = None,
+        phase: Phase = Phase.MEASURE,
+        client_version: str | None = None,
+    ) -> AttemptRecord:
+        """A new attempt at a point, with the next number and a folder of its own.
+
+        Raises:
+            AttemptRefusedError: the point has a valid attempt, or an open one.
+            InputError: there is no such point.
+        """
+        with self._write() as session:
+            point = self._point_row(session, name, label)
+            _refuse_second_attempt(point)
+            number = 1 + max((attempt.number for attempt in point.attempts), default=0)
+            row = AttemptRow(
+                point=point,
+                number=number,
+                phase=phase,
+                state=AttemptState.PREPARED,
+                folder=str(attempt_path(point.campaign.name, point.label, number)),
+                planned_samples=samples,
+                planned_passes=passes,
+                created_at=self._clock(),
+                client_version=client_version,
+                **asdict(owner),
+            )
+            session.add(row)
+            session.flush()
+            self._log_state(session, row, None)
+            return attempt_record(row)
+
+    def change_state(
+        self, attempt_id: int, wanted: AttemptState, **facts: Unpack[Facts]
+    ) -> AttemptRecord:
+        """Bring an attempt into another state, with what is known about it: the only way to.
+
+        Start and end times are now, unless the facts state them.
+
+        Raises:
+            IllegalTransitionError: not from its state, or somebody else changed it meanwhile.
+        """
+        with self._write() as session:
+            row = session.get_one(AttemptRow, attempt_id)
+            before = row.state
+            values = self._changed_values(transition(before, wanted), facts)
+            changed = session.execute(
+                update(AttemptRow)
+                .where(AttemptRow.id == attempt_id, AttemptRow.state == before)
+                .values(values)
+            )
+            if cast("CursorResult[Any]", changed).rowcount != 1:
+                raise IllegalTransitionError(
+                    f"attempt {attempt_id} was {before} and was changed by another program;"
+                    " look at it again"
+                )
+            session.refresh(row)
+            self._log_state(session, row, before)
+            return attempt_record(row)
+
+    def attempt(self, attempt_id: int) -> AttemptRecord:
+        """One attempt."""
+        with self._read() as session:
+            return attempt_record(session.get_one(AttemptRow, attempt_id))
+
+    def open_attempts(self) -> tuple[AttemptRecord, ...]:
+        """Attempts of all campaigns that own, or may own, a client; oldest first."""
+        query = (
+            select(AttemptRow)
+            .where(AttemptRow.state.in_(sorted(OPEN_STATES)))
+            .order_by(AttemptRow.id)
+            .options(joinedload(AttemptRow.point).joinedload(PointRow.campaign))
+        )
+        with self._read() as session:
+            return tuple(attempt_record(row) for row in session.scalars(query))
+
+    # --- Run folders ---------------------------------------------------------------------------
+
+    def record_folder(self, attempt_id: int, path: PurePath, manifest: Manifest) -> AttemptRecord:
+        """Record an attempt's run folder; the same folder may be recorded again.
+
+        Raises:
+            ParetoError: the attempt's folder is on record with other content.
+        """
+        digest = manifest_sha256(manifest)
+        with self._write() as session:
+            row = session.get_one(AttemptRow, attempt_id)
+            if row.run_folder is None:
+                self._add_folder(session, row, path, manifest, digest)
+            elif row.run_folder.manifest_sha256 != digest:
+                raise ParetoError(
+                    f"the run folder {row.run_folder.path} was recorded with other content;"
+                    " a run folder is written once, compare it with a copy"
+                )
+            return attempt_record(row)
+
+    def manifest(self, attempt_id: int) -> Manifest:
+        """Files of an attempt's recorded run folder by name; empty if none was recorded."""
+        query = (
+            select(RunFileRow)
+            .join(RunFolderRow, RunFileRow.run_folder_id == RunFolderRow.id)
+            .where(RunFolderRow.attempt_id == attempt_id)
+        )
+        with self._read() as session:
+            files = [manifest_entry(row) for row in session.scalars(query)]
+        return tuple(sorted(files, key=lambda file: file.name))
+
+    # --- Events --------------------------------------------------------------------------------
+
+    def append_event(
+        self,
+        name: str,
+        kind: str,
+        payload: Mapping[str, Any],
+        attempt_id: int | None = None,
+    ) -> EventRecord:
+        """Append to a campaign's event log."""
+        with self._write() as session:
+            campaign = self._campaign_row(session, name)
+            return event_record(self._log(session, campaign.id, kind, payload, attempt_id))
+
+    def events(self, name: str, after_id: int = 0) -> tuple[EventRecord, ...]:
+        """The campaign's events after an id, oldest first, at most `EVENTS_LIMIT` a call.
+
+        An id that was seen is never followed by a smaller one.
+        """
+        with self._read() as session:
+            campaign = self._campaign_row(session, name)
+            rows = session.scalars(
+                select(EventRow)
+                .where(EventRow.campaign_id == campaign.id, EventRow.id > after_id)
+                .order_by(EventRow.id)
+                .limit(EVENTS_LIMIT)
+            )
+            return tuple(event_record(row) for row in rows)
+
+    # --- Steps of a transaction ----------------------------------------------------------------
+
+    @contextmanager
+    def _read(self) -> Iterator[Session]:
+        with reported(self.url), Session(self._reading) as session, session.begin():
+            yield session
+
+    @contextmanager
+    def _write(self) -> Iterator[Session]:
+        with reported(self.url), Session(self._writing) as session, session.begin():
+            yield session
+
+    def _campaign_row(self, session: Session, name: str) -> CampaignRow:
+        row = session.scalar(select(CampaignRow).where(CampaignRow.name == name))
+        if row is None:
+            raise InputError(f"no campaign {name!r} in {shown(self.url)}; {_names(session)}")
+        return row
+
+    def _point_row(self, session: Session, name: str, label: str) -> PointRow:
+        campaign = self._campaign_row(session, name)
+        row = session.scalar(select(PointRow).filter_by(campaign_id=campaign.id, label=label))
+        if row is None:
+            raise InputError(f"campaign {name!r} has no point {label!r}")
+        return row
+
+    def _change_text(
+        self,
+        session: Session,
+        row: CampaignRow,
+        plan: Plan,
+        text: str,
+        source: Path,
+        differences: Callable[[str], Sequence[str]],
+    ) -> None:
+        """Take the new text if it measures the same."""
+        altering = differences(row.text) or _plan_differences(session, row, plan)
+        if altering:
+            raise InputError(_changed_campaign(row.name, altering))
+        payload = {"sha256": _sha256(text), "before": row.text}
+        self._log(session, row.id, "campaign.changed", payload)
+        row.text, row.text_sha256, row.source = text, _sha256(text), str(source)
+        row.plan = plan_form(plan)
+        _update_points(session, row, plan.points)
+
+    def _changed_values(self, wanted: AttemptState, facts: Facts) -> dict[str, Any]:
+        """Column values of a state change."""
+        values: dict[str, Any] = dict(facts)
+        if "owner" in facts:
+            values |= asdict(values.pop("owner"))
+        if "findings" in facts:
+            values["findings"] = [dict(finding) for finding in facts["findings"]]
+        moment = "started_at" if wanted in OPEN_STATES else "ended_at"
+        return {moment: self._clock(), **values, "state": wanted}
+
+    def _add_folder(
+        self,
+        session: Session,
+        attempt: AttemptRow,
+        path: PurePath,
+        manifest: Manifest,
+        digest: str,
+    ) -> None:
+        campaign = attempt.point.campaign
+        inside = path.is_relative_to(campaign.runs_folder)
+        attempt.run_folder = RunFolderRow(
+            path=(path.relative_to(campaign.runs_folder) if inside else path).as_posix(),
+            recorded_at=self._clock(),
+            total_bytes=sum(entry.size_bytes for entry in manifest),
+            manifest_sha256=digest,
+        )
+        session.flush()
+        folder = attempt.run_folder.id
+        session.add_all(RunFileRow(run_folder_id=folder, **asdict(file)) for file in manifest)
+        payload = {"files": len(manifest), "manifest_sha256": digest}
+        self._log(session, campaign.id, "folder.recorded", payload, attempt.id)
+
+    def _log_state(
+        self, session: Session, attempt: AttemptRow, before: AttemptState | None
+    ) -> None:
+        payload = {
+            "label": attempt.point.label,
+            "number": attempt.number,
+            "before": before,
+            "reason": attempt.reason,
+        }
+        campaign_id = attempt.point.campaign_id
+        self._log(session, campaign_id, f"attempt.{attempt.state}", payload, attempt.id)
+
+    def _log(
+        self,
+        session: Session,
+        campaign_id: int,
+        kind: str,
+        payload: Mapping[str, Any],
+        attempt_id: int | None = None,
+    ) -> EventRow:
+        row = EventRow(
+            at=self._clock(),
+            campaign_id=campaign_id,
+            attempt_id=attempt_id,
+            kind=kind,
+            payload=dict(payload),
+        )
+        session.add(row)
+        session.flush()
+        return row
+
+
+def plan_form(plan: Plan) -> dict[str, Any]:
+    """The plan as it is kept; seeds are in a table of their own, exact in every reader."""
+    return {"version": PLAN_VERSION, **asdict(plan), "seed_set": plan.seed_set.id}
+
+
+def manifest_sha256(manifest: Manifest) -> str:
+    """Digest over names, sizes and contents of a run folder's files, in any order given."""
+    lines = sorted(
+        json.dumps([file.name, file.size_bytes, file.sha256]) + "\n" for file in manifest
+    )
+    return hashlib.sha256(MANIFEST_FORM + "".join(lines).encode()).hexdigest()
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(storable(text).encode()).hexdigest()
+
+
+def _names(session: Session) -> str:
+    """The newest campaigns, to correct a name by."""
+    newest = select(CampaignRow.name).order_by(CampaignRow.id.desc()).limit(5)
+    names = ", ".join(session.scalars(newest))
+    return f"the newest there are {names}" if names else "there is none yet"
+
+
+def _new_campaign(
+    plan: Plan, text: str, source: Path, runs_folder: Path, now: float
+) -> CampaignRow:
+    return CampaignRow(
+        name=plan.campaign,
+        text=text,
+        text_sha256=_sha256(text),
+        source=str(source),
+        runs_folder=str(runs_folder),
+        created_at=now,
+        rehearsal=plan.time_scale is not None,
+        time_scale=plan.time_scale,
+        plan=plan_form(plan),
+        c_max=plan.c_max,
+        c_min=plan.c_min,
+    )
+
+
+def _seed_set_row(session: Session, seed_set: SeedSet) -> SeedSetRow:
+    """The row of these very seeds."""
+    columns = {
+        "name": seed_set.id,
+        "scheduler_rng_seed": seed_set.scheduler_rng_seed,
+        "sample_index_rng_seed": seed_set.sample_index_rng_seed,
+        "model_seed": seed_set.model_seed,
+        "cohorts": ",".join(seed_set.cohorts),
+    }
+    return session.scalar(select(SeedSetRow).filter_by(**columns)) or SeedSetRow(**columns)
+
+
+def _add_points(session: Session, campaign: CampaignRow, points: Sequence[Point]) -> None:
+    session.add_all(_new_point(campaign.id, index, point) for index, point in enumerate(points))
+
+
+def _new_point(campaign_id: int, position: int, point: Point) -> PointRow:
+    return PointRow(
+        campaign_id=campaign_id,
+        label=point.label,
+        position=position,
+        role=point.role,
+        **{name: getattr(point, name) for name in _MEASURED_BY},
+    )
+
+
+def _point_rows(session: Session, campaign: CampaignRow) -> dict[str, PointRow]:
+    rows = session.scalars(select(PointRow).where(PointRow.campaign_id == campaign.id))
+    return {row.label: row for row in rows}
+
+
+def _plan_differences(session: Session, campaign: CampaignRow, plan: Plan) -> list[str]:
+    """Where the plan would measure otherwise than the one on record."""
+    pairs: list[tuple[str, object, object]] = [
+        ("c_max", campaign.c_max, plan.c_max),
+        ("c_min", campaign.c_min, plan.c_min),
+        ("rehearsal.time_scale", campaign.time_scale, plan.time_scale),
+        ("seed set", _seeds(campaign.seed_set), _seeds(plan.seed_set)),
+    ]
+    planned = {point.label: point for point in plan.points}
+    for label, row in _point_rows(session, campaign).items():
+        point = planned.get(label)
+        for name in _MEASURED_BY:
+            new = getattr(point, name, "no such point")
+            pairs.append((f"point {label}, {name}", getattr(row, name), new))
+    return [f"{what}: {old} → {new}" for what, old, new in pairs if old != new]
+
+
+def _seeds(source: SeedSet | SeedSetRow) -> tuple[int, int, int]:
+    return source.scheduler_rng_seed, source.sample_index_rng_seed, source.model_seed
+
+
+def _update_points(session: Session, campaign: CampaignRow, points: Sequence[Point]) -> None:
+    """Take order and roles of a new plan, and points that it adds."""
+    rows = _point_rows(session, campaign)
+    for position, point in enumerate(points):
+        row = rows.get(point.label)
+        if row is None:
+            session.add(_new_point(campaign.id, position, point))
+        else:
+            row.position, row.role = position, point.role
+
+
+def _changed_campaign(name: str, altering: Sequence[str]) -> str:
+    changes = "\n".join(f"  {change}" for change in altering)
+    return (
+        f"campaign {name!r} is on record with another text, and these changes could alter a"
+        f" measurement:\n{changes}\nUndo them, or give the changed file another name in `campaign:`"
+    )
+
+
+def _refuse_second_attempt(point: PointRow) -> None:
+    where = f"point {point.label} of {point.campaign.name}"
+    for attempt in point.attempts:
+        if attempt.state is AttemptState.VALID:
+            raise AttemptRefusedError(
+                f"{where}: attempt {attempt.number} is valid, and a valid point is never measured"
+                " again"
+            )
+        if attempt.state in OPEN_STATES:
+            raise AttemptRefusedError(
+                f"{where}: attempt {attempt.number} is {attempt.state} and belongs to process"
+                f" {attempt.pid} on {attempt.host}; wait for it, or stop it"
+            )
+
+
+def _measured_its_rate(attempt: AttemptRecord) -> bool:
+    """Whether the attempt's rate can be relied on."""
+    if attempt.state is AttemptState.VALID:
+        return True
+    errors = {
+        finding.get("rule") for finding in attempt.findings if finding.get("severity") == "error"
+    }
+    return attempt.state is AttemptState.INVALID and errors == {TOO_SHORT}

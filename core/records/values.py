@@ -1,0 +1,229 @@
+"""What the records give back: frozen plain values, free of any database session."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypedDict
+
+from core.files import ManifestEntry
+from core.records.tables import (
+    AttemptRow,
+    CampaignRow,
+    EventRow,
+    PointRow,
+    RunFileRow,
+    RunFolderRow,
+    SeedSetRow,
+)
+from core.seeds import SeedSet
+from core.status import AttemptState, PointState, point_state
+
+
+@dataclass(frozen=True)
+class Owner:
+    """A process: the one that is responsible for an attempt. A pid alone may be reused."""
+
+    host: str
+    boot_id: str
+    pid: int
+    start_time: int  # clock ticks since boot
+
+
+class Facts(TypedDict, total=False):
+    """What may be stated about an attempt when its state changes."""
+
+    owner: Owner
+    started_at: float
+    ended_at: float
+    exit_code: int | None
+    ended_by: str | None
+    reason: str | None
+    findings: Sequence[Mapping[str, Any]]
+    metrics: Mapping[str, Any]
+    client_version: str | None
+    planned_samples: int | None
+    planned_passes: int | None
+
+
+@dataclass(frozen=True)
+class FolderRecord:
+    """A recorded run folder."""
+
+    path: str  # relative to the campaign's runs folder, or absolute if outside
+    recorded_at: float
+    total_bytes: int
+    manifest_sha256: str
+
+
+@dataclass(frozen=True)
+class AttemptRecord:
+    """One try at a point."""
+
+    id: int
+    campaign: str
+    label: str
+    number: int
+    phase: str
+    state: AttemptState
+    folder: str  # relative to the campaign's runs folder
+    planned_samples: int | None
+    planned_passes: int | None
+    created_at: float
+    started_at: float | None
+    ended_at: float | None
+    exit_code: int | None
+    ended_by: str | None
+    findings: tuple[dict[str, Any], ...]
+    metrics: dict[str, Any]
+    reason: str | None
+    owner: Owner
+    client_version: str | None
+    run_folder: FolderRecord | None
+
+
+@dataclass(frozen=True)
+class PointRecord:
+    """A planned point with its attempts in order."""
+
+    id: int
+    label: str
+    position: int
+    concurrency: int
+    region: str
+    role: str
+    accuracy: bool
+    load_pattern: str
+    min_duration_ms: int
+    attempts: tuple[AttemptRecord, ...]
+
+    @property
+    def state(self) -> PointState:
+        """State of the point, derived from its attempts."""
+        return point_state([attempt.state for attempt in self.attempts])
+
+
+@dataclass(frozen=True)
+class CampaignRecord:
+    """A campaign as entered."""
+
+    id: int
+    name: str
+    text: str  # the exact YAML
+    text_sha256: str
+    source: str
+    runs_folder: str
+    created_at: float
+    rehearsal: bool
+    time_scale: float | None
+    plan: dict[str, Any]
+    c_max: int
+    c_min: int
+    seed_set: SeedSet
+    flow_run_id: str | None
+
+
+@dataclass(frozen=True)
+class EventRecord:
+    """One line of the event log."""
+
+    id: int
+    at: float
+    kind: str
+    attempt_id: int | None
+    payload: dict[str, Any]
+
+
+def campaign_record(row: CampaignRow) -> CampaignRecord:
+    """Row → value."""
+    return CampaignRecord(
+        id=row.id,
+        name=row.name,
+        text=row.text,
+        text_sha256=row.text_sha256,
+        source=row.source,
+        runs_folder=row.runs_folder,
+        created_at=row.created_at,
+        rehearsal=row.rehearsal,
+        time_scale=row.time_scale,
+        plan=row.plan,
+        c_max=row.c_max,
+        c_min=row.c_min,
+        seed_set=seed_set_of(row.seed_set),
+        flow_run_id=row.flow_run_id,
+    )
+
+
+def seed_set_of(row: SeedSetRow) -> SeedSet:
+    """Row → the official package's value."""
+    return SeedSet(
+        id=row.name,
+        scheduler_rng_seed=row.scheduler_rng_seed,
+        sample_index_rng_seed=row.sample_index_rng_seed,
+        model_seed=row.model_seed,
+        cohorts=tuple(row.cohorts.split(",")) if row.cohorts else (),
+    )
+
+
+def point_record(row: PointRow) -> PointRecord:
+    """Row → value."""
+    return PointRecord(
+        id=row.id,
+        label=row.label,
+        position=row.position,
+        concurrency=row.concurrency,
+        region=row.region,
+        role=row.role,
+        accuracy=row.accuracy,
+        load_pattern=row.load_pattern,
+        min_duration_ms=row.min_duration_ms,
+        attempts=tuple(attempt_record(attempt) for attempt in row.attempts),
+    )
+
+
+def attempt_record(row: AttemptRow) -> AttemptRecord:
+    """Row → value."""
+    return AttemptRecord(
+        id=row.id,
+        campaign=row.point.campaign.name,
+        label=row.point.label,
+        number=row.number,
+        phase=row.phase,
+        state=row.state,
+        folder=row.folder,
+        planned_samples=row.planned_samples,
+        planned_passes=row.planned_passes,
+        created_at=row.created_at,
+        started_at=row.started_at,
+        ended_at=row.ended_at,
+        exit_code=row.exit_code,
+        ended_by=row.ended_by,
+        findings=tuple(row.findings or ()),
+        metrics=row.metrics or {},
+        reason=row.reason,
+        owner=Owner(row.host, row.boot_id, row.pid, row.start_time),
+        client_version=row.client_version,
+        run_folder=folder_record(row.run_folder) if row.run_folder else None,
+    )
+
+
+def folder_record(row: RunFolderRow) -> FolderRecord:
+    """Row → value."""
+    return FolderRecord(
+        path=row.path,
+        recorded_at=row.recorded_at,
+        total_bytes=row.total_bytes,
+        manifest_sha256=row.manifest_sha256,
+    )
+
+
+def manifest_entry(row: RunFileRow) -> ManifestEntry:
+    """Row → value."""
+    return ManifestEntry(name=row.name, size_bytes=row.size_bytes, sha256=row.sha256)
+
+
+def event_record(row: EventRow) -> EventRecord:
+    """Row → value."""
+    return EventRecord(
+        id=row.id, at=row.at, kind=row.kind, attempt_id=row.attempt_id, payload=row.payload
+    )

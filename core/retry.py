@@ -1,0 +1,55 @@
+"""What to do after an attempt that is not valid: try again, go on, or stop the campaign.
+
+Only failures that can differ next time are tried again by themselves. There is no shopping for a
+better accuracy score (§4.3), and what is wrong with the configuration would repeat at every point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from enum import StrEnum
+
+#: Findings that repeat until a person changes something; they stop the campaign.
+REPEATING = frozenset(
+    {
+        "accuracy-below-threshold",
+        "accuracy-concurrency",
+        "chunks-off",
+        "concurrency",
+        "load-pattern",
+        "no-token-metrics",
+        "seeds",
+        "stale-files",
+        "streaming-off",
+        "warmup-unsalted",
+    }
+)
+#: A finding → findings that it explains away: what is missing may come with the next attempt.
+EXPLAINS = {
+    "accuracy-incomplete": {"accuracy-below-threshold"},
+    "failed-requests": {"no-token-metrics"},
+    "empty-answers": {"no-token-metrics"},
+}
+#: Client exit code for a configuration that it refuses (mlcommons/endpoints `exceptions.py`).
+CLIENT_INPUT_ERROR = 2
+
+
+class Next(StrEnum):
+    """What follows an attempt."""
+
+    GO_ON = "go on"  # to the next point
+    RETRY = "retry"  # the failure may not repeat
+    STOP = "stop"  # the failure would repeat at every point
+
+
+def after_failure(rules: Collection[str], exit_code: int | None) -> Next:
+    """The step after an attempt with these error findings: retry or stop.
+
+    Args:
+        rules: Rule ids of the findings of severity error.
+        exit_code: The client's exit code; None: it was never known.
+    """
+    explained = {found for rule in rules for found in EXPLAINS.get(rule, ())}
+    if exit_code == CLIENT_INPUT_ERROR or REPEATING.intersection(rules) - explained:
+        return Next.STOP
+    return Next.RETRY

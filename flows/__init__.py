@@ -1,0 +1,1 @@
+"""The order of a campaign: Prefect flows over the tasks, and the command line."""

@@ -1,0 +1,161 @@
+"""A campaign: every point in plan order, those that are valid skipped, one verdict at the end.
+
+The records decide what is done; running the same file again, or pressing Retry in Prefect's pages,
+measures what is not valid yet and nothing else.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection
+from contextvars import ContextVar
+from dataclasses import dataclass
+from pathlib import Path
+
+from prefect import flow
+from prefect.runtime import flow_run
+from prefect.client.schemas.objects import State
+from prefect.states import Cancelled, Completed, Failed
+
+from core.errors import ExecutionError, InterruptedByUserError, ParetoError, SetupError
+from core.findings import told
+from core.records import AttemptRecord, PointRecord
+from core.retry import Next
+from core.status import AttemptState, PointState
+from flows.point import Running, run_point, take_in
+from flows.session import Session, enter, preflight, prepare
+from flows.stop import StopRequest
+from tasks.lock import exclusive
+from tasks.owner import owner_lives
+from tasks.supervise import read_status
+
+
+@dataclass(frozen=True)
+class HandedOver:
+    """A session that the caller prepared already, with its request to stop."""
+
+    session: Session
+    stop: StopRequest
+
+
+#: What `pareto run` hands over to the flow that it calls in its own process.
+handed_over: ContextVar[HandedOver | None] = ContextVar("handed_over", default=None)
+
+
+class CurveIncompleteError(ParetoError):
+    """The campaign finished, and points are not valid; retry them."""
+
+
+def _run_name() -> str:
+    """Name of a run in Prefect's lists: the campaign and the instance that it measures."""
+    given = handed_over.get()
+    if given is None:
+        return Path(flow_run.parameters["campaign_file"]).stem
+    campaign = given.session.campaign
+    return f"{campaign.campaign} @ {campaign.instance.name}"
+
+
+@flow(name="campaign", flow_run_name=_run_name)
+def campaign_flow(campaign_file: str, points: list[str] | None = None) -> State[None]:
+    """Measure every point of a campaign that is not valid yet.
+
+    Args:
+        campaign_file: Path of the campaign YAML.
+        points: Labels of the points to run, e.g. c0064; default: all that are not valid.
+    """
+    given = handed_over.get()
+    try:
+        if given is None:
+            ready = prepare(Path(campaign_file), os.environ)
+            given = HandedOver(enter(ready, preflight(ready)), StopRequest())
+        run_campaign(given.session, given.stop, points)
+    except InterruptedByUserError as stopped:
+        return Cancelled(message=str(stopped), data=stopped)
+    except ParetoError as failure:
+        return Failed(message=str(failure), data=failure)
+    return Completed(message="every point is valid")
+
+
+def run_campaign(
+    session: Session, stop: StopRequest, only: Collection[str] | None = None
+) -> None:
+    """Take in what an earlier run left, then measure every wanted point that is not valid.
+
+    Raises:
+        ExecutionError: a failure that would repeat stopped the campaign.
+        CurveIncompleteError: all points were tried and some are not valid.
+        InterruptedByUserError: stopped on request.
+        SetupError: another process runs this campaign, or the surroundings failed.
+    """
+    name = session.campaign.campaign
+    with exclusive(session.prepared.paths.runs / name / "campaign.lock", f"campaign {name}"):
+        session.records.append_event(name, "campaign.started", {"flow_run": flow_run.id or ""})
+        settle_open_attempts(session, stop)
+        for planned in session.plan.points:
+            record = _record(session, planned.label)
+            if record.state is PointState.VALID or (only and planned.label not in only):
+                continue
+            if stop:
+                raise InterruptedByUserError(f"stopped ({stop.reason}) before {planned.label}")
+            if run_point(session, planned, stop) is Next.STOP:
+                raise ExecutionError(_stopped_by(_record(session, planned.label)))
+        missing = _not_valid(session)
+        session.records.append_event(name, "campaign.finished", {"not_valid": missing})
+    if missing:
+        raise CurveIncompleteError(
+            f"{len(missing)} of {len(session.plan.points)} points are not valid:"
+            f" {', '.join(missing)}; see `pareto runs {name}`, then `pareto retry {name}`"
+        )
+
+
+def settle_open_attempts(session: Session, stop: StopRequest) -> None:
+    """Bring every attempt that an earlier run left open to its end: follow it, or call it lost.
+
+    Raises:
+        SetupError: an open attempt belongs to a living process, or to another machine.
+    """
+    for attempt in session.records.open_attempts():
+        if attempt.campaign == session.campaign.campaign:
+            _settle(session, attempt, stop)
+
+
+def _settle(session: Session, attempt: AttemptRecord, stop: StopRequest) -> None:
+    owner = attempt.owner
+    if owner_lives(owner):
+        raise SetupError(
+            f"{attempt.label} attempt {attempt.number} is being run by process {owner.pid}; watch"
+            f" it with `pareto status {attempt.campaign}`"
+        )
+    paths = session.prepared.paths.attempt(attempt.label, attempt.number)
+    status = read_status(paths.guard_status)
+    if status is None:
+        session.records.change_state(
+            attempt.id,
+            AttemptState.INTERRUPTED,
+            reason="its orchestrator ended before the client was started",
+        )
+        return
+    if attempt.state is AttemptState.PREPARED:
+        session.records.change_state(attempt.id, AttemptState.RUNNING)
+    take_in(Running(session, session.plan.point(attempt.label), attempt, stop))
+
+
+def _record(session: Session, label: str) -> PointRecord:
+    """The point as it stands in the records now."""
+    points = session.records.points_with_attempts(session.campaign.campaign)
+    return next(point for point in points if point.label == label)
+
+
+def _not_valid(session: Session) -> list[str]:
+    """Labels of the points that are not valid."""
+    points = session.records.points_with_attempts(session.campaign.campaign)
+    return [point.label for point in points if point.state is not PointState.VALID]
+
+
+def _stopped_by(point: PointRecord) -> str:
+    last = point.attempts[-1]
+    head = (
+        f"{point.label} attempt {last.number} failed in a way that would repeat at every point;"
+        " the campaign was stopped:"
+    )
+    return "\n  ".join([head, *told(last.findings)])

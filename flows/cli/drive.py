@@ -1,0 +1,98 @@
+"""Drives a campaign from this process: preflight, records, Prefect server, flow, result."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from core.errors import InputError, ParetoError
+from core.overview import point_rows
+from flows.cli.live import live_view
+from flows.cli.show import curve_table, print_table
+from flows.session import Prepared, Session, enter, preflight
+from flows.stop import StopRequest, on_signals
+from tasks.prefect_server import prefect_server
+
+
+def drive(ready: Prepared, points: Sequence[str] | None = None) -> int:
+    """Run a campaign here and show it until it ends; the exit code of a finished one.
+
+    Args:
+        ready: The campaign, read and planned.
+        points: Labels to run; default: all that are not valid.
+
+    Raises:
+        ParetoError: as the campaign ended.
+    """
+    print(f"checking {ready.campaign.campaign}: datasets, endpoint, client, configurations, room")
+    session = enter(ready, preflight(ready))
+    if ready.campaign.rehearsal:
+        print(f"REHEARSAL (time scale {ready.plan.time_scale:g}): nothing here is a measurement")
+    with on_signals(StopRequest()) as stop, prefect_server(_prefect_folder(ready)) as server:
+        print(f"watch it at {server.ui_url}", flush=True)
+        outcome = _flow(session, stop, points)
+    records = session.records.points_with_attempts(ready.campaign.campaign)
+    print_table(
+        curve_table(
+            ready.campaign.campaign,
+            point_rows(records),
+            rehearsal=ready.campaign.rehearsal is not None,
+        )
+    )
+    print(f"records      {session.records.url.render_as_string(hide_password=True)}")
+    print(f"run folders  {ready.paths.runs / ready.campaign.campaign}")
+    if outcome is not None:
+        raise outcome
+    return 0
+
+
+def labels(points: str | None, ready: Prepared) -> list[str] | None:
+    """`64,128` or `c0064,offline` as labels of the plan's points.
+
+    Raises:
+        InputError: a point that the plan does not have.
+    """
+    if points is None:
+        return None
+    known = {point.label: point.label for point in ready.plan.points}
+    known |= {str(p.concurrency): p.label for p in ready.plan.points if p.offline != "dedicated"}
+    wanted = [item.strip() for item in points.split(",") if item.strip()]
+    unknown = [item for item in wanted if item not in known]
+    if unknown or not wanted:
+        raise InputError(
+            f"--points: no point {', '.join(unknown) or 'given'};"
+            f" there are {', '.join(point.label for point in ready.plan.points)}"
+        )
+    return [known[item] for item in wanted]
+
+
+def _prefect_folder(ready: Prepared) -> Path:
+    return ready.campaign.records.folder / "prefect"
+
+
+def _flow(
+    session: Session, stop: StopRequest, points: Sequence[str] | None
+) -> ParetoError | None:
+    """Run the flow; how it ended if not well. Prefect is imported only here: it is slow."""
+    # Prefect's pages have the logs; on the console they would cut through the progress.
+    os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "CRITICAL")
+    from prefect.logging.handlers import APILogHandler
+
+    from flows.campaign import HandedOver, campaign_flow, handed_over
+
+    token = handed_over.set(HandedOver(session, stop))
+    try:
+        with live_view(session.records, session.plan, session.prepared.paths.runs):
+            state = campaign_flow(
+                str(session.prepared.loaded.path),
+                list(points) if points else None,
+                return_state=True,
+            )
+    finally:
+        handed_over.reset(token)
+    APILogHandler().flush()
+    if isinstance(state.data, ParetoError):
+        return state.data
+    state.result()  # a bug raises with its traceback
+    return None

@@ -1,0 +1,172 @@
+"""Live progress of a campaign: a table in a terminal, plain lines elsewhere.
+
+Looks only at the records and the guard's status file, so it shows a run that another process
+drives just as well.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Group
+from rich.live import Live
+from rich.text import Text
+
+from core.layout import AttemptPaths
+from core.overview import point_rows
+from core.plan import Plan
+from core.records import AttemptRecord, PointRecord, Records
+from core.status import OPEN_STATES, PointState
+from flows.cli.show import console, curve_table
+from tasks.supervise import GuardStatus, read_status
+
+#: Seconds between two looks.
+LOOK_S = 1.0
+#: Seconds between two plain lines about the same phase.
+LINE_EVERY_S = 15.0
+
+
+@dataclass(frozen=True)
+class Now:
+    """The attempt that is running, and what its guard says."""
+
+    attempt: AttemptRecord
+    status: GuardStatus | None
+
+    def line(self, left_s: float | None) -> str:
+        """One line about it."""
+        where = f"{self.attempt.label} attempt {self.attempt.number}"
+        if self.status is None:
+            return f"{where}: preparing"
+        status = self.status
+        text = f"{where}: {status.phase}"
+        if status.total:
+            text += f" {status.done:,}/{status.total:,}"
+        if status.errors:
+            text += f", {status.errors} errors"
+        point_s = _point_left_s(status)
+        if point_s is not None:
+            text += f", {duration_text(point_s)} left"
+        if left_s is not None:
+            text += f" (campaign: {duration_text(left_s)})"
+        return text
+
+
+@contextmanager
+def live_view(records: Records, plan: Plan, runs_folder: Path) -> Iterator[None]:
+    """Show the campaign's progress while the block lasts."""
+    ended = threading.Event()
+    show = _in_terminal if sys.stdout.isatty() else _as_lines
+    thread = threading.Thread(
+        target=show, args=(_Look(records, plan, runs_folder), ended), daemon=True
+    )
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def duration_text(seconds: float) -> str:
+    """A duration as people say it: 45 s, 12 min, 3 h 20 min."""
+    minutes, rest_s = divmod(round(seconds), 60)
+    if minutes == 0:
+        return f"{rest_s} s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02d} min" if hours else f"{minutes} min"
+
+
+@dataclass(frozen=True)
+class _Look:
+    """Looks at a campaign in the records."""
+
+    records: Records
+    plan: Plan
+    runs_folder: Path
+
+    def points(self) -> tuple[PointRecord, ...]:
+        return self.records.points_with_attempts(self.plan.campaign)
+
+    def now(self, points: tuple[PointRecord, ...]) -> Now | None:
+        for point in points:
+            for attempt in point.attempts:
+                if attempt.state in OPEN_STATES:
+                    paths = AttemptPaths(self.runs_folder / attempt.folder)
+                    return Now(attempt, read_status(paths.guard_status))
+        return None
+
+    def left_s(self, points: tuple[PointRecord, ...], now: Now | None) -> float:
+        """Seconds left: what is planned of the points to come, and of the running one its rest."""
+        to_come = sum(
+            self._planned_s(point.label)
+            for point in points
+            if point.state is not PointState.VALID
+            and (now is None or point.label != now.attempt.label)
+        )
+        if now is None:
+            return to_come
+        running_s = _point_left_s(now.status) if now.status else None
+        return to_come + (self._planned_s(now.attempt.label) if running_s is None else running_s)
+
+    def _planned_s(self, label: str) -> float:
+        point = self.plan.point(label)
+        minimum_s = point.min_duration_ms / 1000
+        return max(point.sizing.issue_time_s or 0.0, minimum_s)
+
+
+def _point_left_s(status: GuardStatus) -> float | None:
+    """Seconds left of a run at the pace of its samples; None before there is a pace."""
+    first = next((at for phase, at in status.phases if phase in ("performance", "accuracy")), None)
+    if first is None or not status.done or not status.total:
+        return None
+    pace = status.done / max(status.heartbeat_at - first, 1.0)
+    return (status.total - status.done) / pace
+
+
+def _in_terminal(look: _Look, ended: threading.Event) -> None:
+    rehearsal = look.plan.time_scale is not None
+    with Live(console=console(), refresh_per_second=2) as live:
+        last = False
+        while not last:
+            last = ended.wait(LOOK_S)
+            points = look.points()
+            table = curve_table(look.plan.campaign, point_rows(points), rehearsal=rehearsal)
+            now = look.now(points)
+            line = now.line(look.left_s(points, now)) if now else ""
+            live.update(Group(table, Text(line)))
+
+
+def _as_lines(look: _Look, ended: threading.Event) -> None:
+    told: dict[int, str] = {}
+    before, at = "", 0.0
+    last = False
+    while not last:
+        last = ended.wait(LOOK_S)
+        points = look.points()
+        _tell_ended(points, told)
+        now = look.now(points)
+        if now is None:
+            continue
+        phase = f"{now.attempt.id} {now.status.phase if now.status else ''}"
+        if phase != before or time.monotonic() - at >= LINE_EVERY_S:
+            before, at = phase, time.monotonic()
+            print(now.line(look.left_s(points, now)), flush=True)
+
+
+def _tell_ended(points: tuple[PointRecord, ...], told: dict[int, str]) -> None:
+    """One line for each attempt whose end was not told yet."""
+    for attempt in (attempt for point in points for attempt in point.attempts):
+        is_first_look = not told
+        if attempt.state in OPEN_STATES or attempt.id in told:
+            continue
+        told[attempt.id] = attempt.state
+        if not is_first_look or attempt.ended_at is None or time.time() - attempt.ended_at < LOOK_S:
+            why = f": {attempt.reason}" if attempt.reason else ""
+            print(f"{attempt.label} attempt {attempt.number}: {attempt.state}{why}", flush=True)

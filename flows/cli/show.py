@@ -1,0 +1,160 @@
+"""Tables and lines for people; a pipe gets the same text without colours or cut columns."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+
+from rich.console import Console
+from rich.table import Table
+
+from core.overview import PointRow
+from core.plan import Plan, band_name
+from core.records import CampaignRecord, PointRecord
+from core.status import PointState
+
+#: Columns of a table that goes to a pipe or a file.
+_WIDE = 200
+_STYLES = {
+    PointState.VALID: "green",
+    PointState.FAILED: "red",
+    PointState.INTERRUPTED: "yellow",
+    PointState.RUNNING: "cyan",
+}
+
+
+def console() -> Console:
+    """A console for standard output."""
+    return Console() if sys.stdout.isatty() else Console(width=_WIDE, no_color=True)
+
+
+def print_table(table: Table) -> None:
+    """Print a table to standard output."""
+    console().print(table)
+
+
+def plan_table(plan: Plan) -> Table:
+    """A plan in run order."""
+    title = (
+        f"{_marked(plan.campaign, rehearsal=plan.time_scale is not None)}: C_max {plan.c_max},"
+        f" C_min {plan.c_min}, seed set {plan.seed_set.id}"
+    )
+    table = _table(title, "point", "level", "region", "role", "accuracy", "passes", "samples")
+    table.add_column("minimum", justify="right")
+    table.add_column("rate")
+    table.add_column("what it is for")
+    for point in plan.points:
+        sizing = point.sizing
+        table.add_row(
+            point.label,
+            str(point.concurrency),
+            band_name(point.region),
+            point.role,
+            "yes" if point.accuracy else "no",
+            _number(sizing.passes),
+            _number(sizing.samples),
+            f"{point.min_duration_ms / 1000:g} s",
+            f"{sizing.rate.qps:.3g}/s, {sizing.rate.source}" if sizing.rate else "unknown",
+            point.purpose,
+        )
+    return table
+
+
+def curve_table(name: str, rows: Sequence[PointRow], *, rehearsal: bool) -> Table:
+    """The points of a campaign with what was measured."""
+    table = _table(_marked(name, rehearsal=rehearsal), "point", "region", "role", "state")
+    for column in ("attempts", "samples", "issue time", "tokens/s", "tokens/s/user", "TTFT P90"):
+        table.add_column(column, justify="right")
+    table.add_column("accuracy")
+    table.add_column("why")
+    for row in rows:
+        table.add_row(
+            row.label,
+            band_name(row.region),
+            row.role,
+            f"[{_STYLES.get(row.state, 'default')}]{row.state}[/]",
+            str(row.attempts),
+            _number(row.samples),
+            _unit(row.issue_time_s, "s"),
+            _unit(row.system_tps),
+            _unit(row.tps_per_user),
+            _unit(row.ttft_p90_ms, "ms"),
+            _scores(row),
+            row.reason or "",
+        )
+    return table
+
+
+def campaigns_table(campaigns: Sequence[CampaignRecord]) -> Table:
+    """Campaigns on record."""
+    table = _table("campaigns", "campaign", "C_max", "seed set", "entered", "file")
+    for campaign in campaigns:
+        table.add_row(
+            _marked(campaign.name, rehearsal=campaign.rehearsal),
+            str(campaign.c_max),
+            campaign.seed_set.id,
+            time_text(campaign.created_at),
+            campaign.source,
+        )
+    return table
+
+
+def attempts_table(campaign: CampaignRecord, points: Sequence[PointRecord]) -> Table:
+    """Every attempt of a campaign with its run folder."""
+    title = _marked(campaign.name, rehearsal=campaign.rehearsal)
+    table = _table(title, "point", "attempt", "state", "started", "took", "exit", "ended by")
+    table.add_column("why")
+    table.add_column("folder", overflow="fold")
+    for attempt in (attempt for point in points for attempt in point.attempts):
+        took_s = (attempt.ended_at or 0) - (attempt.started_at or 0)
+        table.add_row(
+            attempt.label,
+            str(attempt.number),
+            attempt.state,
+            time_text(attempt.started_at),
+            _unit(took_s, "s") if attempt.ended_at and attempt.started_at else "–",
+            "–" if attempt.exit_code is None else str(attempt.exit_code),
+            attempt.ended_by or "–",
+            attempt.reason or "",
+            attempt.folder,
+        )
+    return table
+
+
+def time_text(at: float | None) -> str:
+    """A moment in UTC."""
+    if at is None:
+        return "–"
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+
+
+def _marked(name: str, *, rehearsal: bool) -> str:
+    return f"{name} – REHEARSAL, not a measurement" if rehearsal else name
+
+
+def _scores(row: PointRow) -> str:
+    if not row.accuracy_planned:
+        return "–"
+    return ", ".join(
+        f"{metric} {value:.4g}" for metrics in row.scores.values() for metric, value in _s(metrics)
+    )
+
+
+def _s(metrics: Mapping[str, float]) -> Sequence[tuple[str, float]]:
+    return sorted(metrics.items())
+
+
+def _number(value: int | None) -> str:
+    return "–" if value is None else f"{value:,}"
+
+
+def _unit(value: float | None, unit: str = "") -> str:
+    return "–" if value is None else f"{value:,.1f} {unit}".strip()
+
+
+def _table(title: str, *columns: str) -> Table:
+    table = Table(title=title, title_justify="left", title_style="bold")
+    for column in columns:
+        table.add_column(column)
+    return table

@@ -1,0 +1,48 @@
+"""`pareto status`: where a campaign stands."""
+
+from __future__ import annotations
+
+import json
+
+
+def status(
+    campaign: str | None = None, *, database: str | None = None, as_json: bool = False
+) -> int:
+    """Show a campaign's points, or all campaigns.
+
+    Example: `pareto status campaigns/rehearsal.yaml`
+
+    Args:
+        campaign: A campaign file, or the name of a campaign on record; default: list them all.
+        database: Database URL when a name is given.
+        as_json: Print JSON instead of a table.
+    """
+    from core.errors import EXIT_INCOMPLETE
+    from core.overview import as_json as overview_json
+    from core.overview import campaign_state, point_rows
+    from flows.cli.show import curve_table, print_table
+    from flows.cli.where import find
+
+    if campaign is None:
+        return _list(database, as_json=as_json)
+    where = find(campaign, database)
+    record = where.records.campaign(where.name)
+    points = where.records.points_with_attempts(where.name)
+    if as_json:
+        print(json.dumps(overview_json(record, points), indent=2))
+    else:
+        print_table(curve_table(record.name, point_rows(points), rehearsal=record.rehearsal))
+    return 0 if campaign_state(points) == "valid" else EXIT_INCOMPLETE
+
+
+def _list(database: str | None, *, as_json: bool) -> int:
+    """List the newest campaigns on record."""
+    from flows.cli.show import campaigns_table, print_table
+    from flows.cli.where import records_here
+
+    campaigns = records_here(database).campaigns()
+    if as_json:
+        print(json.dumps([{"campaign": c.name, "rehearsal": c.rehearsal} for c in campaigns]))
+    else:
+        print_table(campaigns_table(campaigns))
+    return 0

@@ -1,0 +1,73 @@
+"""Finds the records that a command is about: by campaign file, or by campaign name."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from core.errors import InputError
+from core.layout import DATABASE
+from core.records import Records, open_records
+
+#: Environment variable that names the records database for commands that take a campaign's name.
+DATABASE_ENV = "PARETO_DATABASE"
+
+
+@dataclass(frozen=True)
+class Where:
+    """Records, and a campaign in them."""
+
+    records: Records
+    name: str
+
+
+def find(campaign: str, database: str | None) -> Where:
+    """Records of a campaign.
+
+    Args:
+        campaign: A campaign file, or the name of a campaign on record.
+        database: Database URL for a name; default: `PARETO_DATABASE`, then the data folder
+            `pareto-data` here or in `campaigns/`.
+
+    Raises:
+        InputError: there are no records to look into.
+    """
+    if Path(campaign).suffix in (".yaml", ".yml") or Path(campaign).is_file():
+        from flows.session import prepare
+
+        ready = prepare(Path(campaign), os.environ)
+        return Where(open_existing(ready.paths.database_url), ready.campaign.campaign)
+    return Where(records_here(database), campaign)
+
+
+def records_here(database: str | None) -> Records:
+    """The records named by a URL, by `PARETO_DATABASE`, or lying here; see `find`."""
+    return open_existing(database or os.environ.get(DATABASE_ENV) or url_here())
+
+
+def open_existing(url: str) -> Records:
+    """Open records without creating any.
+
+    Raises:
+        InputError: the SQLite file does not exist.
+    """
+    file = url.removeprefix("sqlite:///")
+    if file != url and not Path(file).is_file():
+        raise InputError(f"there are no records at {file} yet; `pareto run FILE` makes them")
+    return open_records(url)
+
+
+def url_here() -> str:
+    """URL of the SQLite records in the data folder here.
+
+    Raises:
+        InputError: there are none.
+    """
+    for folder in (Path("pareto-data"), Path("campaigns/pareto-data")):
+        if (folder / DATABASE).is_file():
+            return f"sqlite:///{(folder / DATABASE).absolute()}"
+    raise InputError(
+        "no records here; give the campaign file instead of its name, or name the database with"
+        f" --database or {DATABASE_ENV}"
+    )

@@ -1,0 +1,195 @@
+"""From a campaign file to a session: read, planned, checked against its surroundings, recorded.
+
+`prepared` only reads; `preflight` only asks; `enter` is the first that writes.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import yaml
+
+from core.campaign import Campaign
+from core.client_config import TEMPLATES, client_config
+from core.errors import SetupError
+from core.layout import CampaignPaths
+from core.plan import Plan, Point, make_plan
+from core.records import Records, open_records
+from tasks.campaign_file import LoadedCampaign, changes_since, read_campaign
+from tasks.client import InstalledClient, inspect_client, validate_config
+from tasks.dataset import check_datasets, rows_for_plan
+from tasks.disk import check_room, event_bytes
+from tasks.endpoint import auth_headers, check_endpoint
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A campaign that was read and planned; nothing outside was touched."""
+
+    loaded: LoadedCampaign
+    plan: Plan
+    env: Mapping[str, str]
+
+    @property
+    def campaign(self) -> Campaign:
+        """The campaign itself."""
+        return self.loaded.campaign
+
+    @property
+    def paths(self) -> CampaignPaths:
+        """Where its records and run folders lie."""
+        return CampaignPaths.of(self.campaign)
+
+
+@dataclass(frozen=True)
+class Session:
+    """A campaign that is recorded and whose surroundings passed the preflight."""
+
+    prepared: Prepared
+    client: InstalledClient
+    accuracy_rows: Mapping[str, int]
+    records: Records
+
+    @property
+    def campaign(self) -> Campaign:
+        """The campaign itself."""
+        return self.prepared.campaign
+
+    @property
+    def plan(self) -> Plan:
+        """Its plan."""
+        return self.prepared.plan
+
+    @property
+    def env(self) -> Mapping[str, str]:
+        """Environment of the client process; the API key lives only here."""
+        return self.prepared.env
+
+
+def prepare(path: Path, env: Mapping[str, str]) -> Prepared:
+    """Read and plan a campaign file.
+
+    Raises:
+        InputError: the file or the plan that follows from it can't be used.
+        SetupError: the dataset file is there and can't be read.
+    """
+    return prepared(read_campaign(path, env), env)
+
+
+def prepared(loaded: LoadedCampaign, env: Mapping[str, str]) -> Prepared:
+    """Plan a campaign that was read before; raises as `prepare` does."""
+    plan = make_plan(loaded.campaign, rows_for_plan(loaded.campaign))
+    return Prepared(loaded=loaded, plan=plan, env=dict(env))
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What the preflight found."""
+
+    client: InstalledClient
+    accuracy_rows: Mapping[str, int]
+
+
+def preflight(ready: Prepared) -> Surroundings:
+    """Check datasets, endpoint, client, every point's configuration, and room; start no load.
+
+    Raises:
+        SetupError: what is wrong with the surroundings.
+        InputError: the API key's variable is not set.
+    """
+    campaign = ready.campaign
+    auth_headers(campaign, ready.env)
+    _, accuracy_rows = check_datasets(campaign)
+    check_room(ready.paths.runs, 0)
+    names = sorted({TEMPLATES[point.load_pattern] for point in ready.plan.points})
+    client, _ = _side_by_side(
+        lambda: inspect_client(campaign.client.command, names, ready.env),
+        lambda: check_endpoint(campaign, ready.env),
+    )
+    _check_stand_in(campaign, client)
+    _validate_all(ready, client)
+    return Surroundings(client=client, accuracy_rows=accuracy_rows)
+
+
+def enter(ready: Prepared, found: Surroundings) -> Session:
+    """Record the campaign, or join the record of the same one.
+
+    Raises:
+        InputError: the name is taken by a campaign that would measure something else.
+        SetupError: the records can't be opened.
+    """
+    records = open_records(ready.paths.database_url)
+    records.enter_campaign(
+        ready.plan,
+        text=ready.loaded.text,
+        source=ready.loaded.path,
+        runs_folder=ready.paths.runs,
+        differences=lambda before: changes_since(ready.loaded, before, ready.env),
+    )
+    return Session(
+        prepared=ready,
+        client=found.client,
+        accuracy_rows=found.accuracy_rows,
+        records=records,
+    )
+
+
+def config_of(ready: Prepared, client: InstalledClient, point: Point, run: Path) -> str:
+    """The client's YAML for a point, with its planned number of samples."""
+    assert point.sizing.samples is not None, "a point is configured after its dataset was read"
+    made = client_config(
+        client.templates[TEMPLATES[point.load_pattern]],
+        ready.campaign,
+        point,
+        samples=point.sizing.samples,
+        seed_set=ready.plan.seed_set,
+        run_folder=run,
+    )
+    text: str = yaml.safe_dump(made, sort_keys=False, allow_unicode=True)
+    return text
+
+
+def _check_stand_in(campaign: Campaign, client: InstalledClient) -> None:
+    if client.is_stand_in and campaign.rehearsal is None:
+        raise SetupError(
+            "client.command: this is the rehearsal's stand-in client, but the campaign is no"
+            " rehearsal; name the official client, or add rehearsal: {time_scale: …}"
+        )
+
+
+def _validate_all(ready: Prepared, client: InstalledClient) -> None:
+    """Let the client confirm every point's configuration before the first run."""
+    with tempfile.TemporaryDirectory(prefix="pareto-check-") as folder, _pool() as pool:
+
+        def validate(point: Point) -> None:
+            config = Path(folder) / f"{point.label}.yaml"
+            text = config_of(ready, client, point, Path(folder) / point.label)
+            config.write_text(text, encoding="utf-8")
+            validate_config(client.command, config, ready.env)
+
+        for _ in pool.map(validate, ready.plan.points):
+            pass
+
+
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(max_workers=4)
+
+
+def _side_by_side(first: Callable[[], T], second: Callable[[], None]) -> tuple[T, None]:
+    """Both results; the first failure in order is raised."""
+    with _pool() as pool:
+        one, other = pool.submit(first), pool.submit(second)
+        return one.result(), other.result()
+
+
+def room_for(session: Session, point: Point) -> None:
+    """Refuse a point whose events fit neither the disk nor the client's scratch space."""
+    samples = point.sizing.samples or 0
+    check_room(session.prepared.paths.runs, event_bytes(samples, 0))

@@ -1,0 +1,1 @@
+"""Effects: each module does one, as a plain function."""

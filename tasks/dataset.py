@@ -1,0 +1,121 @@
+"""Looks at dataset files before any load: are they there, readable, and as long as declared?"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from core.campaign import Campaign
+from core.errors import SetupError
+
+
+def count_rows(path: Path, key: str = "datasets") -> int:
+    """Rows of a dataset file, each read and checked for the form that its suffix promises.
+
+    Raises:
+        SetupError: missing, empty, unreadable, not of that form, or of an unknown suffix.
+    """
+    if not path.exists():
+        raise SetupError(f"{key}: {path} does not exist")
+    reader = _READERS.get(path.suffix)
+    if reader is None:
+        raise SetupError(
+            f"{key}: {path} has suffix {path.suffix or 'none'!r};"
+            " the client reads .jsonl, .json, .csv and .parquet"
+        )
+    try:
+        rows = sum(1 for _ in reader(path))
+    except (OSError, UnicodeDecodeError, csv.Error, ValueError) as problem:
+        raise SetupError(f"{key}: {path} can't be read as {path.suffix[1:]}: {problem}") from None
+    if rows == 0:
+        raise SetupError(f"{key}: {path} has no rows")
+    return rows
+
+
+def known_rows(path: Path | None, declared: int | None, key: str) -> int:
+    """Row count of a dataset, checked against the declared one.
+
+    Raises:
+        SetupError: the file has another number of rows than declared, or can't be read.
+    """
+    if path is None:
+        assert declared is not None, "the campaign model refuses a dataset without path and rows"
+        return declared
+    rows = count_rows(path, f"{key}.path")
+    if declared is not None and rows != declared:
+        raise SetupError(f"{key}.rows: {declared} declared, but {path} has {rows}")
+    return rows
+
+
+def rows_for_plan(campaign: Campaign) -> int | None:
+    """Rows of the performance dataset if the file or the campaign tells; None otherwise."""
+    performance = campaign.datasets.performance
+    if performance.path.is_file():
+        return known_rows(performance.path, performance.rows, "datasets.performance")
+    return performance.rows
+
+
+def check_datasets(campaign: Campaign) -> tuple[int, dict[str, int]]:
+    """Rows of the performance dataset, and of each accuracy dataset by name.
+
+    Raises:
+        SetupError: see `known_rows`.
+    """
+    performance = campaign.datasets.performance
+    rows = known_rows(performance.path, performance.rows, "datasets.performance")
+    accuracy = {
+        dataset.name: known_rows(dataset.path, dataset.rows, f"datasets.accuracy {dataset.name!r}")
+        for dataset in campaign.datasets.accuracy
+    }
+    return rows, accuracy
+
+
+def _jsonl_rows(path: Path) -> Iterator[Any]:
+    with path.open("rb") as lines:
+        for number, line in enumerate(lines, 1):
+            if not line.strip():
+                continue
+            try:
+                row = orjson.loads(line)
+            except orjson.JSONDecodeError as problem:
+                raise ValueError(f"line {number}: {problem}") from None
+            if not isinstance(row, dict):
+                raise ValueError(f"line {number} is not an object")
+            yield row
+
+
+def _json_rows(path: Path) -> Iterator[Any]:
+    rows = orjson.loads(path.read_bytes())
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise ValueError("not a list of objects")
+    return iter(rows)
+
+
+def _csv_rows(path: Path) -> Iterator[Any]:
+    with path.open(encoding="utf-8", newline="") as text:
+        reader = csv.DictReader(text, strict=True)
+        for row in reader:
+            if None in row or None in row.values():
+                raise ValueError(f"line {reader.line_num}: not as many fields as the header")
+            yield row
+
+
+def _parquet_rows(path: Path) -> Iterator[Any]:
+    from pyarrow import ArrowException, parquet  # noqa: PLC0415 - slow to import, rarely needed
+
+    try:
+        return iter(range(parquet.ParquetFile(path).metadata.num_rows))
+    except ArrowException as problem:
+        raise ValueError(str(problem)) from None
+
+
+_READERS = {
+    ".jsonl": _jsonl_rows,
+    ".json": _json_rows,
+    ".csv": _csv_rows,
+    ".parquet": _parquet_rows,
+}

@@ -1,0 +1,56 @@
+"""Looks for room before a run: on the runs' file system and in the client's scratch space.
+
+The client buffers its events in shared memory until the end of a run, so a full `/dev/shm` ends a
+run although the disk is ample (mlcommons/endpoints #426).
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from core.errors import SetupError
+
+#: Where the client buffers its events while it runs, if it exists.
+SCRATCH = Path("/dev/shm")  # noqa: S108 - the client's own fixed place
+#: Bytes of events per sample without its chunks, and per streamed chunk (measured on the client).
+BYTES_PER_SAMPLE, BYTES_PER_CHUNK = 730, 162
+#: Least free space of a file system that a run may start on, bytes.
+LEAST_FREE_BYTES = 64 * 1024 * 1024
+
+
+def event_bytes(samples: int, tokens_per_sample: int) -> int:
+    """Size of `events.jsonl` with `stream_all_chunks`, if every token comes as one chunk."""
+    return samples * (BYTES_PER_SAMPLE + BYTES_PER_CHUNK * tokens_per_sample)
+
+
+def check_room(runs: Path, needed_bytes: int) -> None:
+    """Refuse a run that fits neither the runs folder nor the client's scratch space.
+
+    Args:
+        runs: The runs folder; it need not exist yet.
+        needed_bytes: Expected size of the run's events.
+
+    Raises:
+        SetupError: with the numbers.
+    """
+    places = [(runs, "the run folder")]
+    if SCRATCH.is_dir():
+        places.append((SCRATCH, "the client's event buffer"))
+    wanted = max(needed_bytes, LEAST_FREE_BYTES)
+    for place, why in places:
+        free = free_bytes(place)
+        if free < wanted:
+            raise SetupError(
+                f"{place}: {_gb(free)} free, {_gb(wanted)} are needed for {why}; make room"
+            )
+
+
+def free_bytes(place: Path) -> int:
+    """Free bytes of the file system that an absolute path lies on, or will."""
+    existing = next(folder for folder in (place, *place.parents) if folder.exists())
+    return shutil.disk_usage(existing).free
+
+
+def _gb(count: int) -> str:
+    return f"{count / 1e9:.2f} GB"

@@ -1,0 +1,169 @@
+"""Asks the endpoint before any load: does it answer, does it serve the model, will it take the key?
+
+The client's own `probe` has no API-key option, so this is an authenticated check of our own.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Mapping
+
+import httpx
+from tenacity import (
+    RetryError,
+    Retrying,
+    retry_if_exception_type,
+    stop_after_delay,
+    wait_exponential,
+)
+
+from core.campaign import Campaign
+from core.errors import InputError, SetupError
+
+#: Seconds for one preflight request; the first token of a cold server may take long.
+REQUEST_TIMEOUT_S = 30.0
+#: What the rehearsal's endpoint says in its `server` header and as the owner of its model.
+REHEARSAL_MARK = "pareto-rehearsal"
+#: Longest pause between two looks at a lost endpoint, seconds.
+_LONGEST_PAUSE_S = 10.0
+#: Characters of an error body that are shown.
+_SHOWN_CHARACTERS = 200
+
+
+def check_endpoint(campaign: Campaign, env: Mapping[str, str]) -> None:
+    """Every URL answers, serves the model, accepts the key and completes one short chat.
+
+    Raises:
+        SetupError: with the cause named; nothing was run.
+    """
+    headers = auth_headers(campaign, env)
+    for url in campaign.endpoint.urls:
+        with httpx.Client(base_url=url, headers=headers, timeout=REQUEST_TIMEOUT_S) as http:
+            models = _ask(http, url, "GET", "/v1/models")
+            _check_rehearsal(campaign, models, url)
+            _check_served(models, campaign.model.name, url)
+            _ask(http, url, *_short_request(campaign))
+
+
+def is_healthy(campaign: Campaign, env: Mapping[str, str], timeout_s: float = 5.0) -> bool:
+    """Whether every URL answers its health path with success."""
+    try:
+        with httpx.Client(headers=auth_headers(campaign, env), timeout=timeout_s) as http:
+            return all(
+                http.get(url + campaign.endpoint.health_path).is_success
+                for url in campaign.endpoint.urls
+            )
+    except httpx.HTTPError:
+        return False
+
+
+def wait_until_healthy(campaign: Campaign, env: Mapping[str, str], timeout_s: float) -> None:
+    """Wait for a lost endpoint to pass the whole check again.
+
+    Raises:
+        SetupError: it didn't within the time-out; the last cause is named.
+    """
+    attempts = Retrying(
+        retry=retry_if_exception_type(SetupError),
+        stop=stop_after_delay(timeout_s),
+        wait=wait_exponential(multiplier=0.5, max=_LONGEST_PAUSE_S),
+    )
+    try:
+        attempts(check_endpoint, campaign, env)
+    except RetryError as given_up:
+        cause = given_up.last_attempt.exception()
+        raise SetupError(f"{cause}\n(waited run.recovery_timeout_s = {timeout_s:g} s)") from None
+
+
+def auth_headers(campaign: Campaign, env: Mapping[str, str]) -> dict[str, str]:
+    """Request headers with the key from its variable.
+
+    Raises:
+        InputError: the variable named in the campaign is not set.
+    """
+    name = campaign.endpoint.api_key_env
+    if name is None:
+        return {}
+    if not env.get(name):
+        raise InputError(
+            f"endpoint.api_key_env: the environment variable {name} is not set;"
+            f" export {name}=… before you start"
+        )
+    return {"Authorization": f"Bearer {env[name]}"}
+
+
+def _short_request(campaign: Campaign) -> tuple[str, str, dict[str, object]]:
+    """Method, path and body of a one-token request in the campaign's request form."""
+    body: dict[str, object] = {"model": campaign.model.name, "stream": False}
+    if campaign.endpoint.api_type == "openai":
+        chat = [{"role": "user", "content": "Reply with one word."}]
+        return "POST", "/v1/chat/completions", body | {"messages": chat, "max_tokens": 1}
+    if campaign.endpoint.api_type == "openai_completions":
+        return "POST", "/v1/completions", body | {"prompt": "One word:", "max_tokens": 1}
+    generate: dict[str, object] = {"text": "One word:", "sampling_params": {"max_new_tokens": 1}}
+    return "POST", "/generate", generate
+
+
+def _ask(
+    http: httpx.Client, url: str, method: str, path: str, body: object = None
+) -> httpx.Response:
+    """One request, its failure put into words."""
+    try:
+        response = http.get(path) if method == "GET" else http.post(path, json=body)
+    except httpx.TimeoutException:
+        raise SetupError(
+            f"endpoint.urls: {url}{path} did not answer within {REQUEST_TIMEOUT_S:.0f} s"
+        ) from None
+    except httpx.TransportError as problem:
+        raise SetupError(f"endpoint.urls: {url}: {_transport_cause(problem)}") from None
+    if response.is_success:
+        return response
+    raise SetupError(f"endpoint.urls: {url}{path}: {_status_cause(response)}")
+
+
+def _transport_cause(problem: httpx.TransportError) -> str:
+    below: BaseException | None = problem
+    while below is not None:
+        if isinstance(below, ssl.SSLError):
+            return (
+                f"TLS error: {problem}; check the certificate, or use http:// if the endpoint"
+                " speaks no TLS"
+            )
+        below = below.__cause__ or below.__context__
+    if isinstance(problem, httpx.ConnectError):
+        return f"no connection ({problem}); is the endpoint up and the address right?"
+    return f"{type(problem).__name__}: {problem}"
+
+
+def _status_cause(response: httpx.Response) -> str:
+    said = " ".join(response.text.split())[:_SHOWN_CHARACTERS]
+    if response.status_code in (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN):
+        return (
+            f"{response.status_code}: the endpoint refuses the key; name the variable that holds"
+            f" it in endpoint.api_key_env ({said})"
+        )
+    if response.status_code == httpx.codes.NOT_FOUND:
+        return f"404: no such path or model; check endpoint.urls and model.name ({said})"
+    return f"status {response.status_code} ({said})"
+
+
+def _check_served(models: httpx.Response, wanted: str, url: str) -> None:
+    try:
+        served = [str(entry["id"]) for entry in models.json()["data"]]
+    except (ValueError, KeyError, TypeError):
+        raise SetupError(
+            f"endpoint.urls: {url}/v1/models gave no list of models; is this an OpenAI-compatible"
+            " endpoint?"
+        ) from None
+    if wanted not in served:
+        raise SetupError(
+            f"model.name: {url} serves {', '.join(served) or 'nothing'}, not {wanted!r}"
+        )
+
+
+def _check_rehearsal(campaign: Campaign, models: httpx.Response, url: str) -> None:
+    if campaign.rehearsal is None and models.headers.get("server") == REHEARSAL_MARK:
+        raise SetupError(
+            f"endpoint.urls: {url} is the rehearsal endpoint, but the campaign is no rehearsal;"
+            " add rehearsal: {time_scale: …} or name the real endpoint"
+        )

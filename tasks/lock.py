@@ -1,0 +1,34 @@
+"""Holds a lock file: one process of this machine at a time drives a campaign."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from core.errors import SetupError
+
+
+@contextmanager
+def exclusive(path: Path, what: str) -> Iterator[None]:
+    """Hold the lock while the block lasts; the kernel frees it when the process dies.
+
+    Raises:
+        SetupError: another process holds it.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a+b") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.seek(0)
+            holder = file.read(32).decode("ascii", "replace").strip() or "another"
+            raise SetupError(
+                f"{what} is being run by process {holder}; watch it with `pareto status`"
+            ) from None
+        file.truncate(0)
+        file.write(str(os.getpid()).encode())
+        file.flush()
+        yield

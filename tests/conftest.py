@@ -1,0 +1,31 @@
+"""Fixtures of all tests."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+_REPOSITORY = Path(__file__).resolve().parents[1]
+
+
+def _fixtures_dir() -> Path:
+    """Run folders recorded from the real client: all of them if they are here, else a few."""
+    if named := os.environ.get("PARETO_FIXTURES"):
+        return Path(named)
+    beside = _REPOSITORY.parent / "shared" / "fixtures"
+    return beside if beside.is_dir() else _REPOSITORY / "tests" / "data" / "fixtures"
+
+
+@pytest.fixture(scope="session")
+def fixtures_dir() -> Path:
+    """The recorded run folders: PARETO_FIXTURES, ../shared/fixtures, or the copies in tests/data."""
+    return _fixtures_dir()
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run a test with the argument `recorded` once for each recorded folder."""
+    if "recorded" in metafunc.fixturenames:
+        cases = sorted(case.parent for case in _fixtures_dir().glob("*/case.json"))
+        metafunc.parametrize("recorded", cases, ids=[case.name for case in cases])
