@@ -10,7 +10,7 @@ help:
 	@echo "make demo    a whole rehearsal campaign on this machine, in under four minutes"
 	@echo "make test    the test suite, with branch coverage of core/"
 	@echo "make lint    ruff, mypy strict, import floors"
-	@echo "make schema  write the generated JSON schema of the campaign YAML"
+	@echo "make schema  write what is generated from the campaign model: JSON schema and docs/campaign.md"
 	@echo "make lock    resolve requirements.lock anew (needs uv)"
 
 $(READY): requirements.lock pyproject.toml
@@ -33,6 +33,7 @@ lint: $(READY)
 
 schema: $(READY)
 	$(BIN)/python -m core.campaign_schema > campaigns/campaign.schema.json
+	$(BIN)/python -m core.campaign_reference > docs/campaign.md
 
 lock:
 	uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 \

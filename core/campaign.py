@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated, Any, Literal
-from urllib.parse import urlsplit
+from typing import Annotated, Any, Literal, Self
+from urllib.parse import SplitResult, urlsplit
 
 from pydantic import (
     BaseModel,
@@ -60,12 +60,19 @@ PLANNED_KEYS = (
     "settings.timeouts.run_timeout_s",
 )
 
+#: Sections of the client's YAML that the plan writes into.
+_CLIENT_SECTIONS = ("model_params", "settings", "settings.client", "endpoint_config")
+
 #: Name of an environment variable.
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 #: A name that is safe as a folder name and in a Prefect tag.
 _NAME = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$"
 
+#: A dataset's name, `::` and all: the client has presets such as cnn_dailymail::llama3_8b.
+_DATASET_NAME = r"^[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}$"
+
 Name = Annotated[StrictStr, Field(pattern=_NAME)]
+DatasetName = Annotated[StrictStr, Field(pattern=_DATASET_NAME)]
 Number = Annotated[float, Field(strict=True)]
 PositiveInt = Annotated[StrictInt, Field(ge=1)]
 Level = Annotated[StrictInt, Field(ge=1, le=10_000_000)]
@@ -108,18 +115,21 @@ class Endpoint(Section):
     @field_validator("urls")
     @classmethod
     def _urls_are_plain(cls, urls: tuple[str, ...]) -> tuple[str, ...]:
+        urls = tuple(url.rstrip("/") for url in urls)
         for url in urls:
-            parts = urlsplit(url)
-            if parts.scheme not in ("http", "https") or not parts.hostname:
+            parts = _split(url)
+            if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
                 raise ValueError("each must be an http:// or https:// URL with a host")
-            if parts.username or parts.password or parts.query:
+            if parts.username or parts.password or parts.query or parts.fragment:
                 raise ValueError(
-                    "must not carry credentials or a query; name the key's variable in"
+                    "must not carry credentials, a query or a fragment; name the key's variable in"
                     " endpoint.api_key_env"
                 )
+            if parts.path.endswith("/v1"):
+                raise ValueError("must be without the /v1 path, which the client adds")
         if len(set(urls)) != len(urls):
             raise ValueError("lists a URL twice; remove one")
-        return tuple(url.rstrip("/") for url in urls)
+        return urls
 
     @field_validator("api_key_env")
     @classmethod
@@ -141,11 +151,15 @@ class Instance(Section):
     )
 
 
-class PerformanceDataset(Section):
-    """The dataset of the timed phase."""
+class Dataset(Section):
+    """What both kinds of dataset have in common."""
 
-    path: Path = Field(description="Dataset file (.jsonl, .json, .csv or .parquet).")
-    name: Name = Field("performance", description="Name in the client's configuration.")
+    path: Path | None = Field(
+        None,
+        description="Dataset file (.jsonl, .json, .csv or .parquet); without one the client"
+        " resolves the name itself (e.g. cnn_dailymail::llama3_8b) and rows is needed.",
+    )
+    name: DatasetName = Field("performance", description="Name in the client's configuration.")
     rows: PositiveInt | None = Field(
         None, description="Number of rows; checked against the file before any load."
     )
@@ -154,6 +168,16 @@ class PerformanceDataset(Section):
         description="Further keys of the client's dataset entry, e.g. format or parser.",
     )
 
+    @model_validator(mode="after")
+    def _size_is_known(self) -> Self:
+        if self.path is None and self.rows is None:
+            raise ValueError("needs a path, or rows if the client resolves the name itself")
+        return self
+
+
+class PerformanceDataset(Dataset):
+    """The dataset of the timed phase."""
+
 
 class Bound(Section):
     """The accepted range of an accuracy metric."""
@@ -161,19 +185,19 @@ class Bound(Section):
     min: Number | None = Field(None, description="Lowest accepted value.")
     max: Number | None = Field(None, description="Highest accepted value.")
 
+    @model_validator(mode="after")
+    def _bounds_something(self) -> Bound:
+        if self.min is None and self.max is None:
+            raise ValueError("needs min, max or both; without them every score would pass")
+        if self.min is not None and self.max is not None and self.min > self.max:
+            raise ValueError(f"no score is at least {self.min:g} and at most {self.max:g}")
+        return self
 
-class AccuracyDataset(Section):
-    """A dataset of the scored phase."""
 
-    path: Path | None = Field(
-        None,
-        description="Dataset file with ground truths as text; without one the client resolves the"
-        " name itself (e.g. swe_bench) and rows is needed.",
-    )
-    name: Name = Field("accuracy", description="Name in the client's configuration.")
-    rows: PositiveInt | None = Field(
-        None, description="Number of rows; checked against the file before any load."
-    )
+class AccuracyDataset(Dataset):
+    """A dataset of the scored phase, with ground truths as text."""
+
+    name: DatasetName = Field("accuracy", description="Name in the client's configuration.")
     scorer: dict[str, Any] = Field(
         description="The client's accuracy_config: eval_method, ground_truth, extractor,"
         " num_repeats, …"
@@ -183,22 +207,19 @@ class AccuracyDataset(Section):
         description="Accepted metric values for a custom benchmark: a lower bound or min and max;"
         " official benchmarks take theirs from the official checker.",
     )
-    settings: dict[str, Any] = Field(
-        default_factory=dict,
-        description="Further keys of the client's dataset entry, e.g. format or parser.",
-    )
 
-    @model_validator(mode="after")
-    def _size_is_known(self) -> AccuracyDataset:
-        if self.path is None and self.rows is None:
-            raise ValueError("needs a path, or rows if the client resolves the name itself")
-        return self
+    @field_validator("scorer")
+    @classmethod
+    def _repeats_are_a_count(cls, scorer: dict[str, Any]) -> dict[str, Any]:
+        repeats = scorer.get("num_repeats", 1)
+        if type(repeats) is not int or repeats < 1:
+            raise ValueError("num_repeats: must be a whole number of 1 or more")
+        return scorer
 
     @property
     def repeats(self) -> int:
         """How often each row is scored."""
-        value = self.scorer.get("num_repeats", 1)
-        return value if isinstance(value, int) and value >= 1 else 1
+        return int(self.scorer.get("num_repeats", 1))
 
     @property
     def bounds(self) -> dict[str, tuple[float | None, float | None]]:
@@ -329,6 +350,8 @@ class Client(Section):
                 )
             if path in PLANNED_KEYS:
                 problems.append(f"{path}: follows from the plan and can't be overridden; remove it")
+            if path in _CLIENT_SECTIONS and not isinstance(_at(overrides, path), dict):
+                problems.append(f"{path}: is a section of the client's YAML; write {path}: {{…}}")
         if problems:
             raise ValueError("\n".join(problems))
         return overrides
@@ -404,6 +427,16 @@ class Campaign(Section):
         return self.curve.offline or ("none" if self.agentic else "elected")
 
 
+def _split(url: str) -> SplitResult | None:
+    """The parts of a URL; None if it can't be one, or if its port is no port."""
+    try:
+        parts = urlsplit(url)
+        is_possible = parts.port != 0
+    except ValueError:
+        return None
+    return parts if is_possible else None
+
+
 def _paths(tree: dict[str, Any], prefix: str = "") -> list[str]:
     """Dotted path of every key in a nested mapping."""
     found = []
@@ -413,3 +446,11 @@ def _paths(tree: dict[str, Any], prefix: str = "") -> list[str]:
         if isinstance(value, dict):
             found += _paths(value, path + ".")
     return found
+
+
+def _at(tree: dict[str, Any], path: str) -> Any:
+    """The value at a dotted path that exists."""
+    value: Any = tree
+    for key in path.split("."):
+        value = value[key]
+    return value

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from core.campaign import Campaign
+from core.campaign import Campaign, Dataset
 from core.errors import SetupError
 from core.plan import AGENTIC, MAX_THROUGHPUT, Point
 from core.seeds import SeedSet
@@ -61,7 +61,7 @@ def client_config(
         {
             "name": f"{campaign.campaign}-{point.label}",
             "model_params": _model_params(campaign, point),
-            "datasets": _datasets(campaign, point),
+            "datasets": _datasets(campaign, point, samples),
             "settings": _settings(config["settings"], campaign, point, samples, seed_set),
             "endpoint_config": _endpoint_config(campaign),
             "report_dir": str(run_folder),
@@ -114,34 +114,34 @@ def _model_params(campaign: Campaign, point: Point) -> dict[str, Any]:
     return params
 
 
-def _datasets(campaign: Campaign, point: Point) -> list[dict[str, Any]]:
-    performance = campaign.datasets.performance
-    entries = [
-        {
-            **performance.settings,
-            "name": performance.name,
-            "type": "performance",
-            "path": str(performance.path),
-        }
+def _datasets(campaign: Campaign, point: Point, samples: int) -> list[dict[str, Any]]:
+    performance = _entry(campaign.datasets.performance, "performance")
+    if point.load_pattern == AGENTIC:
+        # A conversation issues as many requests as it has turns: trajectories are counted here.
+        counted = {"agentic_inference": {"num_trajectories_to_issue": samples}}
+        performance = merged(performance, counted)
+    return [
+        performance,
+        *(
+            _entry(dataset, "accuracy") | {"accuracy_config": dict(dataset.scorer)}
+            for dataset in (campaign.datasets.accuracy if point.accuracy else ())
+        ),
     ]
-    for dataset in campaign.datasets.accuracy if point.accuracy else ():
-        entry = {
-            **dataset.settings,
-            "name": dataset.name,
-            "type": "accuracy",
-            "accuracy_config": dict(dataset.scorer),
-        }
-        if dataset.path is not None:
-            entry["path"] = str(dataset.path)
-        entries.append(entry)
-    return entries
+
+
+def _entry(dataset: Dataset, kind: str) -> dict[str, Any]:
+    """A dataset in the client's YAML; without a path the client resolves its name."""
+    entry = {**dataset.settings, "name": dataset.name, "type": kind}
+    return entry if dataset.path is None else entry | {"path": str(dataset.path)}
 
 
 def _settings(
     now: Mapping[str, Any], campaign: Campaign, point: Point, samples: int, seed_set: SeedSet
 ) -> dict[str, Any]:
     settings: dict[str, Any] = {
-        "runtime": _runtime(now["runtime"], samples, seed_set),
+        "runtime": _runtime(
+            now["runtime"], None if point.load_pattern == AGENTIC else samples, seed_set
+        ),
         "load_pattern": _load_pattern(point),
         "client": {"stream_all_chunks": True},
     }
@@ -160,7 +160,7 @@ def _is_unset(campaign: Campaign, section: str, key: str) -> bool:
     return key not in campaign.client.overrides.get("settings", {}).get(section, {})
 
 
-def _runtime(now: Mapping[str, Any], samples: int, seed_set: SeedSet) -> dict[str, Any]:
+def _runtime(now: Mapping[str, Any], samples: int | None, seed_set: SeedSet) -> dict[str, Any]:
     runtime: dict[str, Any] = {
         "n_samples_to_issue": samples,
         "scheduler_random_seed": seed_set.scheduler_rng_seed,

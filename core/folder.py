@@ -10,21 +10,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import orjson
-from submission_checker import layout
 
+from core import layout
 from core.accuracy import AccuracyReport
 from core.events import EventFacts
 from core.reading import Fields, FolderProblem, Problems, load_yaml, shown
 from core.summary import Summary
 
-#: Files that the client writes into its `report_dir` (mlcommons/endpoints, August 2026).
+#: Files that the client writes into its `report_dir`, by their names in it.
 CONFIG = layout.CONFIG_YAML
 SUMMARY = f"{layout.PERFORMANCE_SUBDIR}/{layout.RESULT_SUMMARY_JSON}"
 ACCURACY = f"{layout.ACCURACY_SUBDIR}/{layout.ACCURACY_RESULTS_JSON}"
-EVENTS = "events.jsonl"
-SAMPLE_MAP = "sample_idx_map.json"
-SNAPSHOT = "metrics/final_snapshot.json"
-REPORT = "report.txt"
+EVENTS = layout.EVENTS_JSONL
+SAMPLE_MAP = layout.SAMPLE_IDX_MAP_JSON
+SNAPSHOT = f"{layout.METRICS_SUBDIR}/{layout.FINAL_SNAPSHOT_JSON}"
+REPORT = layout.REPORT_TXT
 #: Files that the client writes together at the end of its timed phase.
 RESULTS = (SUMMARY, EVENTS, SAMPLE_MAP, SNAPSHOT, REPORT)
 #: The name of the timed phase in the sample map, whatever its dataset is called.

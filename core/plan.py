@@ -8,9 +8,10 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from itertools import product
+from typing import Any
 
 from core.campaign import CUSTOM, Campaign
 from core.errors import InputError
@@ -34,6 +35,8 @@ from core.sizing import Sizing, passes_for, rate_for
 MIN_LEVELS = 7
 #: Most points of a curve, a dedicated Offline run included (§5.3; checker `_MAX_POINTS`).
 MAX_POINTS = 32
+#: Version of a plan's plain form; raise it when `Plan` or `Point` change.
+PLAN_VERSION = 1
 #: Load pattern of every fixed-concurrency point, of agentic points, and of a dedicated Offline run.
 CONCURRENCY, AGENTIC, MAX_THROUGHPUT = "concurrency", "agentic_inference", "max_throughput"
 #: Label of the dedicated Offline point.
@@ -154,8 +157,20 @@ def _statement_errors(campaign: Campaign, rows: int | None) -> list[str]:
         reasons += _list_errors(campaign, curve.levels)
     elif curve.c_min is not None and curve.c_min > 32:  # noqa: PLR2004 - §5.4
         reasons.append(f"curve.c_min: {curve.c_min} must be 32 or lower (§5.4)")
-    reasons += _offline_errors(campaign, rows)
-    return reasons
+    warmup = _warmup(campaign)
+    if warmup.get("enabled") and not warmup.get("salt"):
+        reasons.append(
+            "client.overrides: settings.warmup sends performance samples unsalted, which the rules"
+            " forbid; set its salt: true"
+        )
+    return reasons + _offline_errors(campaign, rows)
+
+
+def _warmup(campaign: Campaign) -> dict[str, Any]:
+    """The client's warm-up settings, where the user changes them."""
+    settings = campaign.client.overrides.get("settings")
+    warmup = settings.get("warmup") if isinstance(settings, dict) else None
+    return warmup if isinstance(warmup, dict) else {}
 
 
 def _list_errors(campaign: Campaign, levels: Sequence[int]) -> list[str]:
@@ -347,6 +362,8 @@ def _warnings(campaign: Campaign, levels: Sequence[int], seed_set: SeedSet) -> l
         warnings.append("no spare: a point withdrawn in review can't be replaced")
     if not seed_set.cohorts:
         warnings.append("the seed registry names no cohorts: adoption can't be checked")
+    if _warmup(campaign).get("enabled") and not _warmup(campaign).get("drain"):
+        warnings.append("the warm-up is not drained and overlaps the timed phase; set drain: true")
     if campaign.offline == "none" and not campaign.agentic:
         warnings.append("no Offline point: the official checker wants one on single-turn curves")
     return warnings
@@ -489,6 +506,14 @@ def _ordered(campaign: Campaign, points: list[Point]) -> list[Point]:
 
 def _listed(reasons: list[str]) -> str:
     return "this curve can't be legal:\n" + "\n".join(f"  - {reason}" for reason in reasons)
+
+
+def as_plain(plan: Plan) -> dict[str, Any]:
+    """The plan as plain values with the version of their form; its seeds are named by their set.
+
+    The seeds themselves exceed what a JSON reader keeps exact.
+    """
+    return {"version": PLAN_VERSION, **asdict(plan), "seed_set": plan.seed_set.id}
 
 
 def with_sizing(point: Point, sizing: Sizing) -> Point:

@@ -57,14 +57,14 @@ class Progress:
     errors: int = 0
 
 
-_BREAK = re.compile(rb"[\r\n]")
-#: A message stands at the start of a line or after the logger's "date - name - level - ".
-_PHASE_STARTS = re.compile(rb"(?:^| - )Starting phase: .*\((warmup|performance|accuracy)\)\s*$")
-_ALL_ISSUED = re.compile(rb"(?:^| - )Draining \d+ in-flight responses")
-_ALL_ANSWERED = re.compile(rb"(?:^| - )Phase .+ complete: \d+ samples issued")
+#: What the client's logger puts before a message: date, name and level.
+_SEPARATOR, _FIELDS_BEFORE_MESSAGE = b" - ", 3
+_PHASE_STARTS = re.compile(rb"Starting phase: .*\((warmup|performance|accuracy)\)\s*$")
+_ALL_ISSUED = re.compile(rb"Draining \d+ in-flight responses")
+_ALL_ANSWERED = re.compile(rb"Phase .+ complete: \d+ samples issued")
 _FINISHING = re.compile(
-    rb"(?:^| - )(?:Draining \d+ pending tokenizations|Closing publisher"
-    rb"|Waiting for services to finish|Score for |Report written)"
+    rb"Draining \d+ pending tokenizations|Closing publisher"
+    rb"|Waiting for services to finish|Score for |Report written"
 )
 #: Both end in a character that a number cannot contain, so a line cut in a number never matches.
 _COUNTS = re.compile(rb"\| *(\d{1,18})/(\d{1,18}) \[")
@@ -82,7 +82,7 @@ class LineCutter:
 
     def feed(self, data: bytes) -> list[bytes]:
         """The lines that end in `data`, without empty ones."""
-        *lines, rest = _BREAK.split(self.open_line + data)
+        *lines, rest = (self.open_line + data).replace(b"\r", b"\n").split(b"\n")
         self.open_line = rest[:MAX_LINE_BYTES]
         return [line[:MAX_LINE_BYTES] for line in lines if line]
 
@@ -117,7 +117,10 @@ class ProgressParser:
         if self._read_bar(line):
             return
         self._tail.append(line[:TAIL_LINE_BYTES])
-        self.progress = replace(self.progress, phase=_phase_after(self.progress.phase, line))
+        message = line.split(_SEPARATOR, _FIELDS_BEFORE_MESSAGE)[-1]
+        phase = _phase_after(self.progress.phase, message)
+        if phase is not self.progress.phase:
+            self.progress = replace(self.progress, phase=phase)
 
     def _read_bar(self, line: bytes) -> bool:
         """Whether the line is a progress bar; the client's own one is taken in."""
@@ -137,14 +140,14 @@ class ProgressParser:
         return True
 
 
-def _phase_after(phase: Phase, line: bytes) -> Phase:
-    if start := _PHASE_STARTS.search(line):
+def _phase_after(phase: Phase, message: bytes) -> Phase:
+    if start := _PHASE_STARTS.match(message):
         return Phase(start[1].decode())
-    if _FINISHING.search(line):
+    if _FINISHING.match(message):
         return Phase.FINISHING
     if phase in PHASES_WITH_SAMPLES:  # warm-up drains and completes as well, and stays warm-up
-        if _ALL_ISSUED.search(line):
+        if _ALL_ISSUED.match(message):
             return Phase.DRAINING
-        if _ALL_ANSWERED.search(line):
+        if _ALL_ANSWERED.match(message):
             return Phase.FINISHING
     return phase

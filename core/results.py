@@ -17,6 +17,8 @@ from core.summary import Summary
 
 #: Patterns that a point may have (§6.1; checker 1.5.3, `point_config.py`).
 _PATTERNS = ("concurrency", "agentic_inference", "max_throughput")
+#: The pattern of multi-turn conversations (§6.1).
+_AGENTIC = "agentic_inference"
 #: The pattern that issues everything at once: its duration counts, not its issue time (§5.7).
 _MAX_THROUGHPUT = "max_throughput"
 #: The percentile of TPOT that results are made of (§4.1).
@@ -183,7 +185,8 @@ def _counts(run: PlannedRun, summary: Summary, config: RunConfig | None) -> Iter
             "every issued sample completed",
             "requests were dropped: the run was interrupted, or the endpoint stopped answering",
         )
-    if summary.issued % run.dataset_rows:
+    is_counted_in_rows = run.load_pattern != _AGENTIC  # a conversation issues once a turn
+    if is_counted_in_rows and summary.issued % run.dataset_rows:
         yield _error(
             "not-whole-passes",
             f"{summary.issued} samples issued",

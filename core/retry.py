@@ -14,10 +14,13 @@ REPEATING = frozenset(
     {
         "accuracy-below-threshold",
         "accuracy-concurrency",
+        "accuracy-ungated",
+        "accuracy-unplanned",
         "chunks-off",
         "concurrency",
         "load-pattern",
         "no-token-metrics",
+        "osl-range",
         "seeds",
         "stale-files",
         "streaming-off",
@@ -30,6 +33,8 @@ EXPLAINS = {
     "failed-requests": {"no-token-metrics"},
     "empty-answers": {"no-token-metrics"},
 }
+#: The finding that a run issued for less than its minimum duration.
+TOO_SHORT = "too-short"
 #: Client exit code for a configuration that it refuses (mlcommons/endpoints `exceptions.py`).
 CLIENT_INPUT_ERROR = 2
 
@@ -39,11 +44,12 @@ class Next(StrEnum):
 
     GO_ON = "go on"  # to the next point
     RETRY = "retry"  # the failure may not repeat
+    RESIZE = "resize"  # measured well, but too short: again with a count from the measured rate
     STOP = "stop"  # the failure would repeat at every point
 
 
 def after_failure(rules: Collection[str], exit_code: int | None) -> Next:
-    """The step after an attempt with these error findings: retry or stop.
+    """The step after an attempt with these error findings: retry, resize or stop.
 
     Args:
         rules: Rule ids of the findings of severity error.
@@ -52,4 +58,4 @@ def after_failure(rules: Collection[str], exit_code: int | None) -> Next:
     explained = {found for rule in rules for found in EXPLAINS.get(rule, ())}
     if exit_code == CLIENT_INPUT_ERROR or REPEATING.intersection(rules) - explained:
         return Next.STOP
-    return Next.RETRY
+    return Next.RESIZE if set(rules) == {TOO_SHORT} else Next.RETRY

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from core.campaign import Campaign
-from core.plan import MAX_THROUGHPUT, Plan, Point
+from core.plan import AGENTIC, MAX_THROUGHPUT, Plan, Point
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,8 @@ def planned_run(
         campaign: The campaign.
         plan: Its plan, with the rows of the performance dataset known.
         point: The point to run.
-        samples: Samples to issue, whole passes.
+        samples: Samples to issue, whole passes; of an agentic point: trajectories, whose turns the
+            client counts itself.
         accuracy_rows: Rows of each accuracy dataset by name.
     """
     assert plan.dataset_rows is not None, "a point is run only after its dataset was read"
@@ -60,7 +61,7 @@ def planned_run(
     return PlannedRun(
         load_pattern=point.load_pattern,
         concurrency=None if offline else point.concurrency,
-        samples=samples,
+        samples=None if point.load_pattern == AGENTIC else samples,
         dataset_rows=plan.dataset_rows,
         scheduler_random_seed=plan.seed_set.scheduler_rng_seed,
         dataloader_random_seed=plan.seed_set.sample_index_rng_seed,

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from prefect import flow
-from prefect.runtime import flow_run
 from prefect.client.schemas.objects import State
+from prefect.runtime import flow_run
 from prefect.states import Cancelled, Completed, Failed
 
 from core.errors import ExecutionError, InterruptedByUserError, ParetoError, SetupError
@@ -23,11 +23,12 @@ from core.records import AttemptRecord, PointRecord
 from core.retry import Next
 from core.status import AttemptState, PointState
 from flows.point import Running, run_point, take_in
-from flows.session import Session, enter, preflight, prepare
-from flows.stop import StopRequest
+from flows.prepare import prepare
+from flows.session import Session, enter, preflight
+from flows.stop import StopRequest, on_signals
 from tasks.lock import exclusive
 from tasks.owner import owner_lives
-from tasks.supervise import read_status
+from tasks.supervise import GuardState, read_status
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,8 @@ def campaign_flow(campaign_file: str, points: list[str] | None = None) -> State[
         if given is None:
             ready = prepare(Path(campaign_file), os.environ)
             given = HandedOver(enter(ready, preflight(ready)), StopRequest())
-        run_campaign(given.session, given.stop, points)
+        with on_signals(given.stop):  # within the flow SIGTERM is Prefect's, until we take it
+            run_campaign(given.session, given.stop, points)
     except InterruptedByUserError as stopped:
         return Cancelled(message=str(stopped), data=stopped)
     except ParetoError as failure:
@@ -76,9 +78,7 @@ def campaign_flow(campaign_file: str, points: list[str] | None = None) -> State[
     return Completed(message="every point is valid")
 
 
-def run_campaign(
-    session: Session, stop: StopRequest, only: Collection[str] | None = None
-) -> None:
+def run_campaign(session: Session, stop: StopRequest, only: Collection[str] | None = None) -> None:
     """Take in what an earlier run left, then measure every wanted point that is not valid.
 
     Raises:
@@ -112,7 +112,8 @@ def settle_open_attempts(session: Session, stop: StopRequest) -> None:
     """Bring every attempt that an earlier run left open to its end: follow it, or call it lost.
 
     Raises:
-        SetupError: an open attempt belongs to a living process, or to another machine.
+        SetupError: an open attempt belongs to a living process.
+        ExecutionError: one of them failed in a way that would repeat.
     """
     for attempt in session.records.open_attempts():
         if attempt.campaign == session.campaign.campaign:
@@ -128,7 +129,7 @@ def _settle(session: Session, attempt: AttemptRecord, stop: StopRequest) -> None
         )
     paths = session.prepared.paths.attempt(attempt.label, attempt.number)
     status = read_status(paths.guard_status)
-    if status is None:
+    if status is None or status.state is GuardState.REFUSED:
         session.records.change_state(
             attempt.id,
             AttemptState.INTERRUPTED,
@@ -137,7 +138,9 @@ def _settle(session: Session, attempt: AttemptRecord, stop: StopRequest) -> None
         return
     if attempt.state is AttemptState.PREPARED:
         session.records.change_state(attempt.id, AttemptState.RUNNING)
-    take_in(Running(session, session.plan.point(attempt.label), attempt, stop))
+    following = take_in(Running(session, session.plan.point(attempt.label), attempt, stop))
+    if following is Next.STOP:
+        raise ExecutionError(_stopped_by(_record(session, attempt.label)))
 
 
 def _record(session: Session, label: str) -> PointRecord:

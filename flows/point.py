@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import orjson
 
 from core.errors import InterruptedByUserError, ParetoError, SetupError
-from core.files import write_atomic
+from core.files import make_read_only, write_atomic
 from core.findings import told
 from core.layout import AttemptPaths, instance_lock_path
 from core.plan import Point, with_sizing
@@ -30,7 +30,7 @@ from flows.steps import step
 from flows.stop import StopRequest
 from tasks.client import benchmark_command
 from tasks.collect import collect
-from tasks.endpoint import check_endpoint, wait_until_healthy
+from tasks.endpoint import wait_until_healthy
 from tasks.owner import this_process
 from tasks.supervise import (
     EndedBy,
@@ -51,6 +51,9 @@ T = TypeVar("T")
 UNKNOWN_RUN_TIMEOUT_S = 24 * 3600.0
 #: Outer limit over the predicted length, and seconds for start-up, drain and scoring on top.
 TIMEOUT_FACTOR, TIMEOUT_EXTRA_S = 3.0, 1800.0
+#: Attempts at a point in one run that may come out too short without using up a retry: the first
+#: measures the rate, the second corrects what that short run got wrong.
+MAX_RESIZES = 2
 #: Ends of a client that say nothing about the measurement: it was stopped, or nobody knows.
 _INTERRUPTIONS = frozenset(
     {EndedBy.STOP_REQUEST, EndedBy.ORPHAN_STOP, EndedBy.GUARD_FAILURE, EndedBy.LOST_GUARD}
@@ -97,18 +100,24 @@ class Running:
 def run_point(session: Session, planned: Point, stop: StopRequest) -> Next:
     """Measure a point: attempts until one is valid, none is left, or the failure would repeat.
 
+    An attempt that was only too short doesn't use up a retry: it measured the rate that the next
+    one is sized by.
+
     Raises:
         SetupError: the endpoint did not come back, or there is no room.
         InterruptedByUserError: stopped on request; what was running is recorded as interrupted.
     """
-    run = session.campaign.run
-    for again in range(run.retries + 1):
-        if again:
-            _pause(session, run.backoff_s * 2 ** (again - 1), stop)
-        following = _attempt(session, with_sizing(planned, _sizing(session, planned)), stop)
-        if following is not Next.RETRY:
-            return following
-    return Next.GO_ON
+    failures = resizes = 0
+    while True:
+        point = with_sizing(planned, _sizing(session, planned))
+        following = _attempt(session, point, stop)
+        if following is Next.RESIZE and resizes < MAX_RESIZES:
+            resizes += 1
+        elif following in (Next.RETRY, Next.RESIZE) and failures < session.campaign.run.retries:
+            stop.wait(session.campaign.run.backoff_s * 2**failures)
+            failures += 1
+        else:
+            return Next.STOP if following is Next.STOP else Next.GO_ON
 
 
 def take_in(running: Running) -> Next:
@@ -128,11 +137,12 @@ def take_in(running: Running) -> Next:
     return Next.GO_ON
 
 
-def _attempt(
-    session: Session, point: Point, stop: StopRequest
-) -> Next:
-    """One attempt from preflight to verdict."""
-    check_endpoint(session.campaign, session.env)
+def _attempt(session: Session, point: Point, stop: StopRequest) -> Next:
+    """One attempt from preflight to verdict; a lost endpoint is waited for."""
+    recovery_s = session.campaign.run.recovery_timeout_s
+    wait_until_healthy(session.campaign, session.env, recovery_s, stop.asked)
+    if stop:
+        raise InterruptedByUserError(f"stopped ({stop.reason}) before {point.label}")
     room_for(session, point)
     attempt = session.records.new_attempt(
         session.campaign.campaign,
@@ -150,13 +160,6 @@ def _attempt(
         session.records.change_state(attempt.id, AttemptState.FAILED, reason=str(failure))
         raise
     return take_in(running)
-
-
-def _pause(session: Session, seconds: float, stop: StopRequest) -> None:
-    """Back off before another attempt, then wait until the endpoint is healthy again."""
-    if stop.wait(seconds):
-        raise InterruptedByUserError(f"stopped ({stop.reason}) between two attempts")
-    wait_until_healthy(session.campaign, session.env, session.campaign.run.recovery_timeout_s)
 
 
 def _sizing(session: Session, point: Point) -> Sizing:
@@ -275,6 +278,8 @@ def _conclude(running: Running, status: GuardStatus) -> None:
     findings = [asdict(finding) for finding in verdict.findings]
     write_atomic(running.paths.verdict, orjson.dumps(findings, option=orjson.OPT_INDENT_2))
     session.records.record_folder(attempt.id, running.paths.run.path, manifest)
+    if facts.exists:
+        make_read_only(running.paths.run.path)
     state = _state(status.end.ended_by, verdict)
     session.records.change_state(
         attempt.id,

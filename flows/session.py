@@ -1,6 +1,6 @@
-"""From a campaign file to a session: read, planned, checked against its surroundings, recorded.
+"""From a prepared campaign to a session: checked against its surroundings, then recorded.
 
-`prepared` only reads; `preflight` only asks; `enter` is the first that writes.
+`preflight` only asks; `enter` is the first step of a run that writes.
 """
 
 from __future__ import annotations
@@ -17,35 +17,16 @@ import yaml
 from core.campaign import Campaign
 from core.client_config import TEMPLATES, client_config
 from core.errors import SetupError
-from core.layout import CampaignPaths
-from core.plan import Plan, Point, make_plan
+from core.plan import Plan, Point
 from core.records import Records, open_records
-from tasks.campaign_file import LoadedCampaign, changes_since, read_campaign
+from flows.prepare import Prepared
+from tasks.campaign_file import changes_since
 from tasks.client import InstalledClient, inspect_client, validate_config
-from tasks.dataset import check_datasets, rows_for_plan
+from tasks.dataset import check_datasets
 from tasks.disk import check_room, event_bytes
 from tasks.endpoint import auth_headers, check_endpoint
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """A campaign that was read and planned; nothing outside was touched."""
-
-    loaded: LoadedCampaign
-    plan: Plan
-    env: Mapping[str, str]
-
-    @property
-    def campaign(self) -> Campaign:
-        """The campaign itself."""
-        return self.loaded.campaign
-
-    @property
-    def paths(self) -> CampaignPaths:
-        """Where its records and run folders lie."""
-        return CampaignPaths.of(self.campaign)
 
 
 @dataclass(frozen=True)
@@ -71,22 +52,6 @@ class Session:
     def env(self) -> Mapping[str, str]:
         """Environment of the client process; the API key lives only here."""
         return self.prepared.env
-
-
-def prepare(path: Path, env: Mapping[str, str]) -> Prepared:
-    """Read and plan a campaign file.
-
-    Raises:
-        InputError: the file or the plan that follows from it can't be used.
-        SetupError: the dataset file is there and can't be read.
-    """
-    return prepared(read_campaign(path, env), env)
-
-
-def prepared(loaded: LoadedCampaign, env: Mapping[str, str]) -> Prepared:
-    """Plan a campaign that was read before; raises as `prepare` does."""
-    plan = make_plan(loaded.campaign, rows_for_plan(loaded.campaign))
-    return Prepared(loaded=loaded, plan=plan, env=dict(env))
 
 
 @dataclass(frozen=True)

@@ -41,9 +41,4 @@ def step(name: str, marks: set[str], work: Callable[[], T]) -> T:
     """
     with tags(*marks):
         state = _step.with_options(task_run_name=name)(work, return_state=True)
-    outcome = state.data
-    if isinstance(outcome, ParetoError):
-        raise outcome
-    if state.is_completed():
-        return cast(T, outcome)
-    return cast(T, state.result())  # a bug: raises with its traceback
+    return cast(T, state.result())  # raises what the work raised, a bug with its traceback

@@ -18,20 +18,20 @@ class StopRequest:
     def __init__(self) -> None:
         self.reason = ""
         self.at_once = False
-        self._asked = threading.Event()
+        self.asked = threading.Event()
 
     def ask(self, reason: str) -> None:
         """Ask to stop; the second time, at once."""
-        self.at_once = self._asked.is_set()
+        self.at_once = self.asked.is_set()
         self.reason = self.reason or reason
-        self._asked.set()
+        self.asked.set()
 
     def __bool__(self) -> bool:
-        return self._asked.is_set()
+        return self.asked.is_set()
 
     def wait(self, seconds: float) -> bool:
         """Sleep for up to `seconds`, or until asked; whether it was asked."""
-        return self._asked.wait(seconds)
+        return self.asked.wait(seconds)
 
 
 @contextmanager

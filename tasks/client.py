@@ -104,6 +104,8 @@ def run_command(command: Sequence[str], env: Mapping[str, str], cwd: Path | None
         ) from None
     except PermissionError:
         raise SetupError(f"client.command: {command[0]!r} is not executable") from None
+    except (OSError, ValueError) as problem:  # no program, or an argument that can't be one
+        raise SetupError(f"client.command: {command[0]!r} can't be run: {problem}") from None
     except subprocess.TimeoutExpired:
         raise SetupError(
             f"client.command: no end after {COMMAND_TIMEOUT_S:.0f} s: {shown}"

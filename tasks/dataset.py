@@ -12,6 +12,9 @@ import orjson
 from core.campaign import Campaign
 from core.errors import SetupError
 
+#: Characters of a CSV field: long contexts exceed the 131,072 that Python's reader starts with.
+_LONGEST_FIELD = 2**31 - 1
+
 
 def count_rows(path: Path, key: str = "datasets") -> int:
     """Rows of a dataset file, each read and checked for the form that its suffix promises.
@@ -21,6 +24,8 @@ def count_rows(path: Path, key: str = "datasets") -> int:
     """
     if not path.exists():
         raise SetupError(f"{key}: {path} does not exist")
+    if not path.is_file():
+        raise SetupError(f"{key}: {path} is not a regular file")
     reader = _READERS.get(path.suffix)
     if reader is None:
         raise SetupError(
@@ -54,7 +59,7 @@ def known_rows(path: Path | None, declared: int | None, key: str) -> int:
 def rows_for_plan(campaign: Campaign) -> int | None:
     """Rows of the performance dataset if the file or the campaign tells; None otherwise."""
     performance = campaign.datasets.performance
-    if performance.path.is_file():
+    if performance.path is not None and performance.path.is_file():
         return known_rows(performance.path, performance.rows, "datasets.performance")
     return performance.rows
 
@@ -96,6 +101,7 @@ def _json_rows(path: Path) -> Iterator[Any]:
 
 
 def _csv_rows(path: Path) -> Iterator[Any]:
+    csv.field_size_limit(_LONGEST_FIELD)
     with path.open(encoding="utf-8", newline="") as text:
         reader = csv.DictReader(text, strict=True)
         for row in reader:

@@ -15,8 +15,9 @@ from core.errors import SetupError
 SCRATCH = Path("/dev/shm")  # noqa: S108 - the client's own fixed place
 #: Bytes of events per sample without its chunks, and per streamed chunk (measured on the client).
 BYTES_PER_SAMPLE, BYTES_PER_CHUNK = 730, 162
-#: Least free space of a file system that a run may start on, bytes.
-LEAST_FREE_BYTES = 64 * 1024 * 1024
+#: Least free space of a file system that a run may start on, bytes; a container has 64 MiB of
+#: shared memory unless told otherwise, and never all of it free.
+LEAST_FREE_BYTES = 32 * 1024 * 1024
 
 
 def event_bytes(samples: int, tokens_per_sample: int) -> int:

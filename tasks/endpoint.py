@@ -6,6 +6,7 @@ The client's own `probe` has no API-key option, so this is an authenticated chec
 from __future__ import annotations
 
 import ssl
+import threading
 from collections.abc import Mapping
 
 import httpx
@@ -13,7 +14,9 @@ from tenacity import (
     RetryError,
     Retrying,
     retry_if_exception_type,
+    sleep_using_event,
     stop_after_delay,
+    stop_when_event_set,
     wait_exponential,
 )
 
@@ -38,40 +41,33 @@ def check_endpoint(campaign: Campaign, env: Mapping[str, str]) -> None:
     """
     headers = auth_headers(campaign, env)
     for url in campaign.endpoint.urls:
-        with httpx.Client(base_url=url, headers=headers, timeout=REQUEST_TIMEOUT_S) as http:
+        with _client(url, headers) as http:
             models = _ask(http, url, "GET", "/v1/models")
             _check_rehearsal(campaign, models, url)
             _check_served(models, campaign.model.name, url)
             _ask(http, url, *_short_request(campaign))
 
 
-def is_healthy(campaign: Campaign, env: Mapping[str, str], timeout_s: float = 5.0) -> bool:
-    """Whether every URL answers its health path with success."""
-    try:
-        with httpx.Client(headers=auth_headers(campaign, env), timeout=timeout_s) as http:
-            return all(
-                http.get(url + campaign.endpoint.health_path).is_success
-                for url in campaign.endpoint.urls
-            )
-    except httpx.HTTPError:
-        return False
-
-
-def wait_until_healthy(campaign: Campaign, env: Mapping[str, str], timeout_s: float) -> None:
-    """Wait for a lost endpoint to pass the whole check again.
+def wait_until_healthy(
+    campaign: Campaign, env: Mapping[str, str], timeout_s: float, given_up: threading.Event
+) -> None:
+    """Wait for a lost endpoint to pass the whole check again, or until `given_up` is set.
 
     Raises:
         SetupError: it didn't within the time-out; the last cause is named.
     """
     attempts = Retrying(
         retry=retry_if_exception_type(SetupError),
-        stop=stop_after_delay(timeout_s),
+        stop=stop_after_delay(timeout_s) | stop_when_event_set(given_up),
         wait=wait_exponential(multiplier=0.5, max=_LONGEST_PAUSE_S),
+        sleep=sleep_using_event(given_up),
     )
     try:
         attempts(check_endpoint, campaign, env)
-    except RetryError as given_up:
-        cause = given_up.last_attempt.exception()
+    except RetryError as ended:
+        if given_up.is_set():
+            return
+        cause = ended.last_attempt.exception()
         raise SetupError(f"{cause}\n(waited run.recovery_timeout_s = {timeout_s:g} s)") from None
 
 
@@ -90,6 +86,14 @@ def auth_headers(campaign: Campaign, env: Mapping[str, str]) -> dict[str, str]:
             f" export {name}=… before you start"
         )
     return {"Authorization": f"Bearer {env[name]}"}
+
+
+def _client(url: str, headers: Mapping[str, str]) -> httpx.Client:
+    """A client that, as the official one, uses no proxy: the way measured is the way checked."""
+    transport = httpx.HTTPTransport()  # httpx leaves out the environment's proxies if it is given
+    return httpx.Client(
+        base_url=url, headers=headers, timeout=REQUEST_TIMEOUT_S, transport=transport
+    )
 
 
 def _short_request(campaign: Campaign) -> tuple[str, str, dict[str, object]]:

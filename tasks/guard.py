@@ -153,6 +153,11 @@ class Guard:
         os.pwrite(lock, json.dumps({**own, "status": str(self.spec.status_path)}).encode(), 0)
         self.lock = lock
 
+    def release_lock(self) -> None:
+        """Frees the instance, before the end is told: who reads that may lock at once."""
+        if self.lock is not None:
+            os.close(self.lock)
+
     def start_client(self) -> None:
         """Starts the client in its own session; raises OSError when that is impossible."""
         self.foreign_memory = frozenset(os.listdir(SHARED_MEMORY))
@@ -293,10 +298,9 @@ class Guard:
         self.clear_processes()
         is_parser_sound = stop is None or stop.ended_by is not EndedBy.GUARD_FAILURE
         while is_parser_sound and self.read_logs():
-            pass
+            self.publish()
         removed = remove_shared_memory(self.status.shared_memory)
-        if self.lock is not None:
-            os.close(self.lock)  # before the end is told: who reads it may lock at once
+        self.release_lock()
         end = GuardEnd(
             ended_by=stop.ended_by if stop else EndedBy.ITSELF,
             reason=stop.reason if stop else "",
@@ -373,6 +377,7 @@ def run(guard: Guard) -> int:
         guard.publish_last(state=GuardState.REFUSED, holder=str(error))
         return 3
     except OSError as error:
+        guard.release_lock()
         end = GuardEnd(EndedBy.NOT_STARTED, f"client not started: {error}", time.time())
         guard.publish_last(state=GuardState.ENDED, end=end)
         return 4

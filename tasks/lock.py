@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 from core.errors import SetupError
 
@@ -16,10 +17,9 @@ def exclusive(path: Path, what: str) -> Iterator[None]:
     """Hold the lock while the block lasts; the kernel frees it when the process dies.
 
     Raises:
-        SetupError: another process holds it.
+        SetupError: another process holds it, or there can't be such a file.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a+b") as file:
+    with _opened(path) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -32,3 +32,13 @@ def exclusive(path: Path, what: str) -> Iterator[None]:
         file.write(str(os.getpid()).encode())
         file.flush()
         yield
+
+
+def _opened(path: Path) -> IO[bytes]:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path.open("a+b")
+    except OSError as problem:
+        raise SetupError(
+            f"{path}: can't be made ({problem.strerror}); look at its folder"
+        ) from None

@@ -6,6 +6,7 @@ hidden server for each process, so an address is always set before Prefect is im
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
@@ -17,6 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 import httpx
 import psutil
@@ -26,8 +28,12 @@ from core.files import write_atomic
 
 #: Seconds until a new server must answer; a first start with migrations took 15.6 s.
 START_TIMEOUT_S = 120.0
+#: Seconds a server gets to say that it is well; a busy machine makes it slow.
+ANSWER_TIMEOUT_S = 15.0
 #: Seconds a server gets to end after SIGTERM.
 STOP_TIMEOUT_S = 15.0
+#: Name of the file with a server's address and process in its folder.
+_ADDRESS = "server.json"
 #: Prefect settings of every process of ours: no outside calls, and patience with an outage (with
 #: ten retries a two-minute outage of the server no longer turns a finished flow into a failure).
 SETTINGS = {
@@ -44,7 +50,6 @@ class Server:
     """A Prefect server that answers."""
 
     api_url: str
-    started_here: bool
 
     @property
     def ui_url(self) -> str:
@@ -60,7 +65,8 @@ def prefect_server(folder: Path) -> Iterator[Server]:
     the first import of Prefect.
 
     Args:
-        folder: Folder of a server of our own: its database, log and address.
+        folder: Folder of a server of our own: its database, log and address. Processes that use
+            the same folder at the same time share one server; the last one ends it.
 
     Raises:
         SetupError: the named server doesn't answer, or ours doesn't start.
@@ -74,45 +80,99 @@ def prefect_server(folder: Path) -> Iterator[Server]:
                 f"PREFECT_API_URL: no Prefect server answers at {named}; start it, or unset the"
                 " variable and pareto starts one for the run"
             )
-        yield Server(named, started_here=False)
+        yield Server(named)
         return
-    server, process = _own_server(folder)
-    os.environ["PREFECT_API_URL"] = server.api_url
-    try:
-        yield server
-    finally:
-        os.environ.pop("PREFECT_API_URL", None)
-        _stop(process)
-        (folder / "server.json").unlink(missing_ok=True)
+    with _own_server(folder) as server:
+        os.environ["PREFECT_API_URL"] = server.api_url
+        try:
+            yield server
+        finally:
+            os.environ.pop("PREFECT_API_URL", None)
 
 
 def answers(api_url: str) -> bool:
     """Whether a Prefect server answers there."""
     try:
-        return httpx.get(f"{api_url}/health", timeout=5.0).is_success
-    except httpx.HTTPError:
+        return httpx.get(f"{api_url}/health", timeout=ANSWER_TIMEOUT_S).is_success
+    except (httpx.HTTPError, httpx.InvalidURL):
         return False
 
 
-def _own_server(folder: Path) -> tuple[Server, psutil.Process]:
-    """A server of ours that an earlier, killed run left behind, or a new one."""
-    left = _left_behind(folder)
-    if left is not None:
-        return left
+def find_or_start(folder: Path) -> Server:
+    """The server of a folder: the one that runs there already, or a new one that outlives us.
+
+    Raises:
+        SetupError: it doesn't start.
+    """
+    found = _recorded(folder)
+    if found and _comes_up(*found):
+        return found[0]
+    stop_server(folder)
+    return _started(folder)
+
+
+def stop_server(folder: Path) -> None:
+    """End the server of a folder, if one runs there, and everything that it started."""
+    found = _recorded(folder)
+    if found:
+        _stop(found[1])
+    (folder / _ADDRESS).unlink(missing_ok=True)
+
+
+@contextmanager
+def _own_server(folder: Path) -> Iterator[Server]:
+    """A server that is shared by all who use the folder now; the kernel knows who still does."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "server.users").open("ab") as users:
+        with _turn(folder):
+            server = find_or_start(folder)
+            fcntl.flock(users, fcntl.LOCK_SH)
+        try:
+            yield server
+        finally:
+            with _turn(folder):
+                if _is_last(users):
+                    stop_server(folder)
+
+
+@contextmanager
+def _turn(folder: Path) -> Iterator[None]:
+    """One process at a time starts or ends the server of a folder."""
+    with (folder / "server.turn").open("ab") as turn:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        yield
+
+
+def _is_last(users: IO[bytes]) -> bool:
+    try:
+        fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _started(folder: Path) -> Server:
     folder.mkdir(parents=True, exist_ok=True)
     port = _free_port()
-    api_url = f"http://127.0.0.1:{port}/api"
-    process = _spawn(folder, port, api_url)
+    server = Server(f"http://127.0.0.1:{port}/api")
+    process = psutil.Process(_spawn(folder, port, server.api_url).pid)
+    # Before it answers: if we are killed meanwhile, the next run finds it.
+    address = {"api_url": server.api_url, "pid": process.pid, "created": process.create_time()}
+    write_atomic(folder / _ADDRESS, json.dumps(address).encode())
+    if not _comes_up(server, process):
+        stop_server(folder)
+        raise SetupError(f"the Prefect server did not start; see {folder / 'server.log'}")
+    return server
+
+
+def _comes_up(server: Server, process: psutil.Process) -> bool:
+    """Whether a server answers before its process or our patience ends."""
     deadline = time.monotonic() + START_TIMEOUT_S
-    while not answers(api_url):
-        if process.poll() is not None or time.monotonic() > deadline:
-            _stop(psutil.Process(process.pid) if process.poll() is None else None)
-            raise SetupError(f"the Prefect server did not start; see {folder / 'server.log'}")
+    while not answers(server.api_url):
+        if not _is_alive(process) or time.monotonic() > deadline:
+            return False
         time.sleep(0.2)
-    owned = psutil.Process(process.pid)
-    address = {"api_url": api_url, "pid": owned.pid, "created": owned.create_time()}
-    write_atomic(folder / "server.json", json.dumps(address).encode())
-    return Server(api_url, started_here=True), owned
+    return True
 
 
 def _spawn(folder: Path, port: int, api_url: str) -> subprocess.Popen[bytes]:
@@ -129,16 +189,15 @@ def _spawn(folder: Path, port: int, api_url: str) -> subprocess.Popen[bytes]:
         )
 
 
-def _left_behind(folder: Path) -> tuple[Server, psutil.Process] | None:
+def _recorded(folder: Path) -> tuple[Server, psutil.Process] | None:
+    """The server whose process lives, perhaps started by a run that was killed since."""
     try:
-        address = json.loads((folder / "server.json").read_bytes())
+        address = json.loads((folder / _ADDRESS).read_bytes())
         process = psutil.Process(address["pid"])
         same = process.create_time() == address["created"]
-    except (OSError, ValueError, KeyError, psutil.Error):
+        return (Server(address["api_url"]), process) if same else None
+    except (OSError, ValueError, KeyError, TypeError, psutil.Error):
         return None
-    if same and answers(address["api_url"]):
-        return Server(address["api_url"], started_here=True), process
-    return None
 
 
 def _free_port() -> int:
@@ -148,10 +207,8 @@ def _free_port() -> int:
         return port
 
 
-def _stop(process: psutil.Process | None) -> None:
-    """End a server of ours and everything it started."""
-    if process is None:
-        return
+def _stop(process: psutil.Process) -> None:
+    """End a process and everything it started."""
     try:
         family = [process, *process.children(recursive=True)]
     except psutil.NoSuchProcess:
@@ -162,6 +219,13 @@ def _stop(process: psutil.Process | None) -> None:
     for member in alive:
         _signal(member, signal.SIGKILL)
     psutil.wait_procs(alive, timeout=STOP_TIMEOUT_S)
+
+
+def _is_alive(process: psutil.Process) -> bool:
+    try:
+        return bool(process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
 
 
 def _signal(process: psutil.Process, number: int) -> None:

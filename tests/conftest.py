@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests import session
+
 _REPOSITORY = Path(__file__).resolve().parents[1]
 
 
@@ -20,7 +22,7 @@ def _fixtures_dir() -> Path:
 
 @pytest.fixture(scope="session")
 def fixtures_dir() -> Path:
-    """The recorded run folders: PARETO_FIXTURES, ../shared/fixtures, or the copies in tests/data."""
+    """The recorded folders: PARETO_FIXTURES, ../shared/fixtures, or the copies in tests/data."""
     return _fixtures_dir()
 
 
@@ -29,3 +31,23 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "recorded" in metafunc.fixturenames:
         cases = sorted(case.parent for case in _fixtures_dir().glob("*/case.json"))
         metafunc.parametrize("recorded", cases, ids=[case.name for case in cases])
+
+
+#: Tests with the real client are collected only where it is named.
+collect_ignore = [] if os.environ.get("PARETO_TEST_CLIENT") else ["real"]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make the folder that all workers share."""
+    session.begin(config)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """End what the workers shared."""
+    session.end(config)
+
+
+@pytest.fixture(scope="session")
+def prefect_api_url() -> str:
+    """The one Prefect server of this run of the tests, started on first use."""
+    return session.prefect_api_url()

@@ -22,7 +22,7 @@ from core.errors import InputError, ParetoError
 from core.files import Manifest
 from core.layout import attempt_path
 from core.plan import Plan, Point
-from core.records.engine import WRITING, reported, shown
+from core.records.engine import WRITING, reported, shown, to_json
 from core.records.schema import opened_engine
 from core.records.tables import (
     AttemptRow,
@@ -439,7 +439,9 @@ class Records:
 
 def plan_form(plan: Plan) -> dict[str, Any]:
     """The plan as it is kept; seeds are in a table of their own, exact in every reader."""
-    return {"version": PLAN_VERSION, **asdict(plan), "seed_set": plan.seed_set.id}
+    form = {"version": PLAN_VERSION, **asdict(plan), "seed_set": plan.seed_set.id}
+    kept: dict[str, Any] = json.loads(to_json(form))  # lists for tuples, as it is read back
+    return kept
 
 
 def manifest_sha256(manifest: Manifest) -> str:

@@ -1,4 +1,4 @@
-"""The command `pareto`: parse, call, print, exit code; the commands are imported when called.
+"""The command `pareto`: parse, call, print, exit code; a command imports what it needs when it is called.
 
 Exit codes: 0 curve complete and valid; 1 finished with points not valid; 2 the input is wrong;
 3 the set-up is wrong; 4 stopped by a failure; 130 interrupted.
@@ -6,12 +6,21 @@ Exit codes: 0 curve complete and valid; 1 finished with points not valid; 2 the 
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib.metadata import PackageNotFoundError, version
 
 import cyclopts
 
-from core.errors import InputError, ParetoError
+from core.errors import InputError, InterruptedByUserError, ParetoError
+from flows.cli.check import check
+from flows.cli.db import upgrade
+from flows.cli.demo import demo
+from flows.cli.plan import plan
+from flows.cli.retry import retry
+from flows.cli.run import run
+from flows.cli.runs import runs
+from flows.cli.status import status
 
 
 def _version() -> str:
@@ -28,22 +37,10 @@ app = cyclopts.App(
     help_format="markdown",
     result_action="return_value",
 )
-#: Command → what the list of commands says of it; its module is imported when it is called.
-COMMANDS = {
-    "plan": "Show the points that a campaign file leads to.",
-    "check": "Check datasets, endpoint, client, configurations and room; run nothing.",
-    "run": "Run a campaign, or continue it.",
-    "status": "Show where a campaign stands, or list all campaigns.",
-    "retry": "Run failed points again, and no others.",
-    "runs": "List the attempts of a campaign with their run folders.",
-    "demo": "Run a whole rehearsal campaign on this machine.",
-}
-for _name, _help in COMMANDS.items():
-    app.command(f"flows.cli.{_name}:{_name}", name=_name, help=_help)
+for _command in (plan, check, run, status, retry, runs, demo):
+    app.command(_command)
 db = cyclopts.App(name="db", help="Look after the records database.")
-db.command(
-    "flows.cli.db:upgrade", name="upgrade", help="Bring the database to this version's schema."
-)
+db.command(upgrade)
 app.command(db)
 
 
@@ -61,5 +58,8 @@ def _exit_code(arguments: list[str] | None) -> int:
         print(f"pareto: {failure}", file=sys.stderr)
         return failure.exit_code
     except KeyboardInterrupt:
-        return 130
+        return InterruptedByUserError.exit_code
+    except BrokenPipeError:  # the reader of our output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     return code if isinstance(code, int) else 0

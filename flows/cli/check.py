@@ -14,7 +14,8 @@ def check(file: Path) -> int:
     Args:
         file: The campaign YAML.
     """
-    from flows.session import preflight, prepare
+    from flows.prepare import prepare
+    from flows.session import preflight
 
     ready = prepare(file, os.environ)
     found = preflight(ready)

@@ -18,7 +18,7 @@ def demo(folder: Path = Path("pareto-demo")) -> int:
         folder: Where the demo's campaign, records and run folders go, in a new folder each time.
     """
     from flows.cli.drive import drive
-    from flows.session import prepare
+    from flows.prepare import prepare
     from tasks.rehearsal.process import running_endpoint
 
     place = (folder / time.strftime("%Y%m%dT%H%M%S")).absolute()

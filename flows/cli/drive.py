@@ -10,7 +10,8 @@ from core.errors import InputError, ParetoError
 from core.overview import point_rows
 from flows.cli.live import live_view
 from flows.cli.show import curve_table, print_table
-from flows.session import Prepared, Session, enter, preflight
+from flows.prepare import Prepared
+from flows.session import Session, enter, preflight
 from flows.stop import StopRequest, on_signals
 from tasks.prefect_server import prefect_server
 
@@ -71,9 +72,7 @@ def _prefect_folder(ready: Prepared) -> Path:
     return ready.campaign.records.folder / "prefect"
 
 
-def _flow(
-    session: Session, stop: StopRequest, points: Sequence[str] | None
-) -> ParetoError | None:
+def _flow(session: Session, stop: StopRequest, points: Sequence[str] | None) -> ParetoError | None:
     """Run the flow; how it ended if not well. Prefect is imported only here: it is slow."""
     # Prefect's pages have the logs; on the console they would cut through the progress.
     os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "CRITICAL")
@@ -92,7 +91,8 @@ def _flow(
     finally:
         handed_over.reset(token)
     APILogHandler().flush()
-    if isinstance(state.data, ParetoError):
-        return state.data
+    outcome = state.result(raise_on_failure=False)
+    if isinstance(outcome, ParetoError):
+        return outcome
     state.result()  # a bug raises with its traceback
     return None

@@ -144,13 +144,17 @@ def _in_terminal(look: _Look, ended: threading.Event) -> None:
 
 
 def _as_lines(look: _Look, ended: threading.Event) -> None:
-    told: dict[int, str] = {}
+    told = {attempt.id for attempt in _ended(look.points())}
     before, at = "", 0.0
     last = False
     while not last:
         last = ended.wait(LOOK_S)
         points = look.points()
-        _tell_ended(points, told)
+        for attempt in _ended(points):
+            if attempt.id not in told:
+                told.add(attempt.id)
+                why = f": {attempt.reason}" if attempt.reason else ""
+                print(f"{attempt.label} attempt {attempt.number}: {attempt.state}{why}", flush=True)
         now = look.now(points)
         if now is None:
             continue
@@ -160,13 +164,7 @@ def _as_lines(look: _Look, ended: threading.Event) -> None:
             print(now.line(look.left_s(points, now)), flush=True)
 
 
-def _tell_ended(points: tuple[PointRecord, ...], told: dict[int, str]) -> None:
-    """One line for each attempt whose end was not told yet."""
-    for attempt in (attempt for point in points for attempt in point.attempts):
-        is_first_look = not told
-        if attempt.state in OPEN_STATES or attempt.id in told:
-            continue
-        told[attempt.id] = attempt.state
-        if not is_first_look or attempt.ended_at is None or time.time() - attempt.ended_at < LOOK_S:
-            why = f": {attempt.reason}" if attempt.reason else ""
-            print(f"{attempt.label} attempt {attempt.number}: {attempt.state}{why}", flush=True)
+def _ended(points: tuple[PointRecord, ...]) -> list[AttemptRecord]:
+    """Every attempt that ended, in plan order."""
+    attempts = (attempt for point in points for attempt in point.attempts)
+    return [attempt for attempt in attempts if attempt.state not in OPEN_STATES]

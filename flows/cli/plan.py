@@ -6,8 +6,10 @@ import json
 import os
 from pathlib import Path
 
+from flows.cli.options import AsJson
 
-def plan(file: Path, *, as_json: bool = False) -> int:
+
+def plan(file: Path, *, as_json: AsJson = False) -> int:
     """Show the points that a campaign file leads to; touch neither endpoint nor database.
 
     Example: `pareto plan campaigns/rehearsal.yaml`
@@ -16,13 +18,13 @@ def plan(file: Path, *, as_json: bool = False) -> int:
         file: The campaign YAML.
         as_json: Print JSON instead of a table.
     """
-    from core.records.store import plan_form
+    from core.plan import as_plain
     from flows.cli.show import plan_table, print_table
-    from flows.session import prepare
+    from flows.prepare import prepare
 
     ready = prepare(file, os.environ)
     if as_json:
-        print(json.dumps(plan_form(ready.plan), indent=2))
+        print(json.dumps(as_plain(ready.plan), indent=2))
         return 0
     print_table(plan_table(ready.plan))
     for warning in ready.plan.warnings:

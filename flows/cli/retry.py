@@ -20,7 +20,7 @@ def retry(campaign: str, *, points: str | None = None, database: str | None = No
     from core.status import PointState
     from flows.cli.drive import drive, labels
     from flows.cli.where import find
-    from flows.session import prepared
+    from flows.prepare import prepared
     from tasks.campaign_file import load_recorded
 
     where = find(campaign, database)

@@ -16,7 +16,7 @@ def run(file: Path, *, points: str | None = None) -> int:
         points: Only these points, by level or label, separated by commas.
     """
     from flows.cli.drive import drive, labels
-    from flows.session import prepare
+    from flows.prepare import prepare
 
     ready = prepare(file, os.environ)
     return drive(ready, labels(points, ready))

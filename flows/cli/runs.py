@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 
+from flows.cli.options import AsJson
 
-def runs(campaign: str, *, database: str | None = None, as_json: bool = False) -> int:
+
+def runs(campaign: str, *, database: str | None = None, as_json: AsJson = False) -> int:
     """List the attempts of a campaign with their run folders.
 
     Example: `pareto runs campaigns/rehearsal.yaml`

@@ -5,14 +5,17 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
 
-from core.overview import PointRow
 from core.plan import Plan, band_name
-from core.records import CampaignRecord, PointRecord
 from core.status import PointState
+
+if TYPE_CHECKING:  # the records load SQL, which `pareto plan` can do without
+    from core.overview import PointRow
+    from core.records import CampaignRecord, PointRecord
 
 #: Columns of a table that goes to a pipe or a file.
 _WIDE = 200

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 
+from flows.cli.options import AsJson
+
 
 def status(
-    campaign: str | None = None, *, database: str | None = None, as_json: bool = False
+    campaign: str | None = None, *, database: str | None = None, as_json: AsJson = False
 ) -> int:
     """Show a campaign's points, or all campaigns.
 

@@ -34,7 +34,7 @@ def find(campaign: str, database: str | None) -> Where:
         InputError: there are no records to look into.
     """
     if Path(campaign).suffix in (".yaml", ".yml") or Path(campaign).is_file():
-        from flows.session import prepare
+        from flows.prepare import prepare
 
         ready = prepare(Path(campaign), os.environ)
         return Where(open_existing(ready.paths.database_url), ready.campaign.campaign)

@@ -3,7 +3,7 @@
 `python -m tasks.rehearsal.client` honours the contract in which an orchestrator uses
 `inference-endpoint` (mlcommons/endpoints, August 2026; a later dialect on request, see
 `schema.py`). It measures in one process, counts words instead of tokens and calls itself
-`0.1.0+rehearsal`, so that its folders can never pass as measurements (§4.2).
+`0.1.0+rehearsal`, so that its folders can never pass as measurements.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The rehearsal endpoint as a program: an OpenAI-compatible server of stated speed (§4.2).
+"""The rehearsal endpoint as a program: an OpenAI-compatible server of stated speed.
 
 `python -m tasks.rehearsal.endpoint` serves on a free loopback port, prints one line with its URL
 and ends at once on SIGTERM or SIGINT, open streams or not. Its speed follows the model that

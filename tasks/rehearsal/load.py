@@ -93,6 +93,7 @@ class Session:
         self._issuing: asyncio.Task[None] | None = None
         self._requests: set[asyncio.Task[None]] = set()
         self._last_answer_s = 0.0
+        self._bug: BaseException | None = None
         self.results: list[PhaseResult] = []
         #: Text of every completed accuracy sample, by id.
         self.outputs: dict[str, str] = {}
@@ -112,6 +113,8 @@ class Session:
                 request.cancel()
             await asyncio.gather(*self._requests, return_exceptions=True)
             self._log.session(events.ENDED)
+        if self._bug is not None:
+            raise self._bug
 
     @property
     def errors(self) -> int:
@@ -193,7 +196,14 @@ class Session:
         body = running.phase.request(index, prompt)
         request = asyncio.create_task(self._ask(running, sample, body))
         self._requests.add(request)
-        request.add_done_callback(self._requests.discard)
+        request.add_done_callback(self._ended)
+
+    def _ended(self, request: asyncio.Task[None]) -> None:
+        """Let a request that ended by a bug end the session, which would wait for it for ever."""
+        self._requests.discard(request)
+        if not request.cancelled() and (bug := request.exception()) is not None:
+            self._bug = self._bug or bug
+            self.stop(Stop.INTERRUPT)
 
     async def _ask(self, running: _Running, sample: str, body: dict[str, object]) -> None:
         answer = await self._asker.ask(body, self._chunks(sample))

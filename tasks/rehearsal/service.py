@@ -104,6 +104,7 @@ class Service:
     request_log: IO[bytes] | None = None
     started_at: float = field(default_factory=time.time)
     in_flight: int = 0
+    stalled: int = 0
     statuses: Counter[int] = field(default_factory=Counter)
     ledger: FaultLedger = field(init=False)
     decoder: Decoder = field(init=False)
@@ -163,6 +164,7 @@ class Service:
             f"rehearsal_requests_running {batch.running}",
             f"rehearsal_requests_waiting {batch.waiting}",
             f"rehearsal_requests_in_flight {self.in_flight}",
+            f"rehearsal_requests_stalled {self.stalled}",
         ]
         for status, count in sorted(self.statuses.items()):
             lines.append(f'rehearsal_requests_total{{status="{status}"}} {count}')
@@ -211,10 +213,17 @@ class Service:
                 entry.finish = "error"
                 raise RefusedError(500, "InternalServerError", "rehearsal fault: error")
             case Fate.STALL:
-                await exchange.gone()
-                entry.finish = "gone"
+                await self._stall(exchange, entry)
             case Fate.ANSWER | Fate.CUT | Fate.EMPTY:
                 await self._answer(exchange, entry, Reply(ask, chat), fate)
+
+    async def _stall(self, exchange: Exchange, entry: LogEntry) -> None:
+        entry.finish = "gone"
+        self.stalled += 1
+        try:
+            await exchange.gone()
+        finally:
+            self.stalled -= 1
 
     async def _answer(self, exchange: Exchange, entry: LogEntry, reply: Reply, fate: Fate) -> None:
         tokens = self._tokens(reply.ask, entry)

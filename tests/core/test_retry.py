@@ -10,7 +10,8 @@ from core.retry import REPEATING, Next, after_failure
     [
         (["failed-requests"], 0, Next.RETRY),
         (["ended-by-watchdog", "no-summary"], -9, Next.RETRY),
-        (["too-short"], 0, Next.RETRY),
+        (["too-short"], 0, Next.RESIZE),
+        (["too-short", "failed-requests"], 0, Next.RETRY),
         (["exit-code", "no-folder"], 2, Next.STOP),
         (["exit-code", "no-summary"], 3, Next.RETRY),
         (["exit-code"], None, Next.RETRY),

@@ -105,7 +105,8 @@ def _without(
 ) -> Callable[[PlannedRun, FolderFacts], tuple[PlannedRun, FolderFacts]]:
     def remove(run: PlannedRun, facts: FolderFacts) -> tuple[PlannedRun, FolderFacts]:
         files = {n: f for n, f in facts.files.items() if n != name}
-        return run, replace(facts, files=files, **{part: None})
+        missing: dict[str, Any] = {part: None}
+        return run, replace(facts, files=files, **missing)
 
     return remove
 
@@ -162,7 +163,9 @@ CASES: dict[str, tuple[Callable[..., tuple[PlannedRun, FolderFacts]], set[str]]]
         lambda r, f: (
             r,
             replace(
-                f, config=PROBLEM, summary=replace(f.summary, warmup=replace(NO_WARMUP, enabled=True))
+                f,
+                config=PROBLEM,
+                summary=replace(f.summary, warmup=replace(NO_WARMUP, enabled=True)),
             ),
         ),
         {"warmup-unsalted", "unreadable"},
@@ -171,6 +174,19 @@ CASES: dict[str, tuple[Callable[..., tuple[PlannedRun, FolderFacts]], set[str]]]
     "accuracy overlaps": (_part("events", accuracy_overlaps=1), {"accuracy-overlaps"}),
     "other count": (_run(samples=60), {"issued-not-planned"}),
     "no whole passes": (_run(dataset_rows=16), {"not-whole-passes"}),
+    "not all completed": (
+        _part("summary", completed=38, finish_reasons={"stop": 38}),
+        {"unfinished", "accounting"},
+    ),
+    "nothing counted": (_part("summary", issued=0, completed=0), {"no-samples"}),
+    "cut streams by the summary": (
+        _part("summary", finish_reasons={"stop": 36, "length": 3}),
+        {"cut-streams"},
+    ),
+    "neither summary nor events": (
+        lambda r, f: _without(names.SUMMARY, "summary")(*_without(names.EVENTS, "events")(r, f)),
+        {"no-summary"},
+    ),
     "failures in the summary": (
         _part("summary", failed=2, finish_reasons={"stop": 38}),
         {"failed-requests"},
@@ -246,7 +262,7 @@ def test_errors_make_a_run_unusable_unless_they_are_about_accuracy(
 
 
 def test_a_run_without_streaming_needs_no_first_chunks(fixtures_dir: Path) -> None:
-    """An Offline run has neither first chunks nor TPOT; its duration, not its issue time, counts."""
+    """An Offline run has no first chunks and no TPOT; its duration counts, not its issue time."""
     recorded = fixtures_dir / "c05_offline"
     case = case_of(recorded)
     run, facts = planned_run(case), facts_of(recorded, case)
@@ -333,9 +349,7 @@ def test_events_of_an_accuracy_run_that_was_none_are_stale(
     assert rules(verdict) == {"stale-files"}
 
 
-def _agentic(
-    good: tuple[PlannedRun, FolderFacts], inline: Any, mean_osl: float | None
-) -> Verdict:
+def _agentic(good: tuple[PlannedRun, FolderFacts], inline: Any, mean_osl: float | None) -> Verdict:
     """A verdict on an agentic run whose timed requests were scored."""
     run, facts = good
     entry = {"dataset_name": "performance", "dataset_type": "performance", "score": inline}
@@ -472,3 +486,16 @@ def test_damage_that_the_official_checker_trips_over_is_a_finding(
         return content.replace(old, new, 1)
 
     assert not _judge_corrupted(fixtures_dir / "c02_both_pass", name, damage).valid
+
+
+def test_conversations_issue_turns_not_rows(good: tuple[PlannedRun, FolderFacts]) -> None:
+    """Whole passes are counted in trajectories there, which the client does itself."""
+    run, facts = good
+    assert isinstance(facts.summary, Summary)
+    agentic = replace(run, load_pattern="agentic_inference", dataset_rows=7, samples=None)
+    changed = replace(
+        facts,
+        summary=replace(facts.summary, load_pattern="agentic_inference"),
+        config=replace(facts.config, load_pattern="agentic_inference"),  # type: ignore[type-var]
+    )
+    assert "not-whole-passes" not in rules(validate(agentic, changed, benchmark=CUSTOM))

@@ -18,6 +18,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -67,7 +68,7 @@ class Attempt:
 
     folder: Path
 
-    def spec(self, script: str, **changes: object) -> GuardSpec:
+    def spec(self, script: str, **changes: Any) -> GuardSpec:
         (self.folder / "client.py").write_text(PRELUDE + script)
         spec = GuardSpec(
             command=(sys.executable, "-S", str(self.folder / "client.py")),
@@ -80,12 +81,12 @@ class Attempt:
             limits=FAST,
             grace_s=0.4,
         )
-        return replace(spec, **changes)  # type: ignore[arg-type]
+        return replace(spec, **changes)
 
-    def start(self, script: str, **changes: object) -> None:
+    def start(self, script: str, **changes: Any) -> None:
         supervise.start(self.spec(script, **changes), os.environ)
 
-    def run(self, script: str, **changes: object) -> GuardStatus:
+    def run(self, script: str, **changes: Any) -> GuardStatus:
         self.start(script, **changes)
         return self.follow()
 
@@ -182,7 +183,8 @@ def test_a_good_run_is_told_from_start_to_end(attempt: Attempt) -> None:
 perform(); bar(0); time.sleep(0.3); bar(7, 10, ", errors=2"); time.sleep(0.3); bar(10)
 phase("Draining 2 in-flight responses..."); phase("Phase performance complete: 10 samples issued")
 phase("Score for acc: 1.0 (1 repeats, complete=True)"); say("the end\\n")
-"""
+""",
+        limits=Limits(),
     )
     assert status.state is GuardState.ENDED
     assert (status.phase, status.done, status.total, status.errors) == (Phase.FINISHING, 10, 10, 2)
@@ -231,7 +233,7 @@ def test_output_that_is_not_text_is_survived(attempt: Attempt) -> None:
 
 def test_children_that_end_shortly_after_the_client_are_no_leftovers(attempt: Attempt) -> None:
     """Helpers such as multiprocessing's tracker end a moment later and are not killed."""
-    end = end_of(attempt.run("child(\"time.sleep(0.4); open('done', 'w')\")"))
+    end = end_of(attempt.run("child(\"time.sleep(0.2); open('done', 'w')\")"))
     assert (attempt.folder / "done").exists()
     assert end.leftovers_killed == ()
 
@@ -272,7 +274,8 @@ child("signal.signal(2, lambda *_: open('child-interrupted', 'w'))\\nopen('ready
       "time.sleep(600)")
 wait_for_ready(1)
 perform(); bar(4); forever()
-"""
+""",
+        grace_s=10.0,
     )
     end = end_of(status)
     assert end.ended_by is EndedBy.WATCHDOG
@@ -303,9 +306,8 @@ while True:
 
 def test_a_silent_log_does_not_end_a_client_that_progresses(attempt: Attempt) -> None:
     """A run longer than the stall limit lives on the bar alone."""
-    end = end_of(
-        attempt.run("perform()\nfor n in range(10):\n    bar(n); time.sleep(0.2)\nsys.exit(7)")
-    )
+    script = "perform()\nfor n in range(13):\n    bar(n); time.sleep(0.2)\nsys.exit(7)"
+    end = end_of(attempt.run(script, limits=replace(FAST, stall_timeout_s=1.3)))
     assert (end.ended_by, end.return_code) == (EndedBy.ITSELF, 7)
 
 
@@ -332,7 +334,7 @@ def test_phases_without_samples_have_their_own_limits(
 def test_the_deadline_ends_a_client_that_progresses(attempt: Attempt) -> None:
     """The outer limit holds whatever the progress."""
     script = "perform()\nfor n in range(6000):\n    bar(n); time.sleep(0.1)"
-    end = end_of(attempt.run(script, deadline_s=0.8))
+    end = end_of(attempt.run(script, deadline_s=0.8, limits=Limits()))
     assert end.ended_by is EndedBy.DEADLINE
     assert "0.8 s" in end.reason
 
@@ -359,7 +361,8 @@ def test_a_client_that_does_not_answer_is_killed_after_the_grace(
 
 def test_a_gentle_stop_lets_the_client_save(attempt: Attempt) -> None:
     """A stop request interrupts the client and carries its reason into the status."""
-    attempt.start("import atexit; atexit.register(open, 'saved', 'w'); perform(); forever()")
+    script = "import atexit; atexit.register(open, 'saved', 'w'); perform(); forever()"
+    attempt.start(script, grace_s=10.0, limits=Limits())
     attempt.wait_until(lambda status: status.phase is Phase.PERFORMANCE)
     supervise.request_stop(attempt.folder / "stop.json", "cancelled by its user")
     end = end_of(attempt.follow())
@@ -401,7 +404,7 @@ def test_signals_to_the_guard_are_stop_requests(attempt: Attempt) -> None:
 
 def test_an_unreadable_stop_request_is_a_gentle_one(attempt: Attempt) -> None:
     """Whoever touches the stop file by hand is understood."""
-    attempt.start("perform(); forever()", limits=Limits())
+    attempt.start("perform(); forever()", grace_s=10.0, limits=Limits())
     attempt.wait_until(lambda status: status.phase is Phase.PERFORMANCE)
     (attempt.folder / "stop.json").touch()
     end = end_of(attempt.follow())
@@ -440,7 +443,7 @@ def start_and_kill_orchestrator(attempt: Attempt, spec: GuardSpec) -> GuardStatu
 def test_a_measurement_outlives_its_orchestrator(attempt: Attempt) -> None:
     """With "finish" the client goes on to its own end, and the status says it was unattended."""
     script = "perform()\nfor n in range(8):\n    bar(n); time.sleep(0.2)"
-    before = start_and_kill_orchestrator(attempt, attempt.spec(script))
+    before = start_and_kill_orchestrator(attempt, attempt.spec(script, limits=Limits()))
     assert before.orphaned_at is None
     status = attempt.follow()
     end = end_of(status)
@@ -461,7 +464,7 @@ def test_an_orphaned_hang_still_meets_the_watchdog(attempt: Attempt) -> None:
 def test_an_orphaned_client_is_stopped_when_asked_for(attempt: Attempt) -> None:
     """With "stop" the client is ended within ten seconds of its orchestrator's death."""
     script = "perform(); child(STUBBORN); forever()"
-    spec = attempt.spec(script, when_orphaned="stop", limits=Limits())
+    spec = attempt.spec(script, when_orphaned="stop", grace_s=60.0, limits=Limits())
     start_and_kill_orchestrator(attempt, spec)
     status = attempt.follow()
     end = end_of(status)
@@ -634,7 +637,7 @@ def test_shared_memory_of_a_lost_guard_is_removed(attempt: Attempt, shared_name:
 
 def test_the_client_gets_default_signals(attempt: Attempt) -> None:
     """Under a script that ignores interrupts the client still has its default ones."""
-    spec = attempt.spec("perform(); forever()")
+    spec = attempt.spec("perform(); forever()", grace_s=10.0)
     (attempt.folder / "wanted.json").write_text(json.dumps(spec.to_json()))
     code = (
         "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
@@ -668,7 +671,8 @@ def test_a_terminal_width_in_the_environment_does_not_cut_the_bar(attempt: Attem
 
 def test_a_disk_that_refuses_the_status_ends_no_measurement(attempt: Attempt) -> None:
     """While the status cannot be written the run goes on, and its end is told when it can."""
-    attempt.start("perform()\nfor n in range(6):\n    bar(n); time.sleep(0.2)\nopen('done', 'w')")
+    script = "perform()\nfor n in range(6):\n    bar(n); time.sleep(0.2)\nopen('done', 'w')"
+    attempt.start(script, limits=Limits())
     in_the_way = attempt.folder / "guard.json.tmp"
     while True:
         try:

@@ -35,8 +35,8 @@ def postgres_programs() -> Path:
     if found := shutil.which("postgres"):
         candidates.append(Path(found).resolve().parent)
     if shutil.which("pg_config"):
-        printed = subprocess.run(["pg_config", "--bindir"], capture_output=True, text=True)
-        candidates.append(Path(printed.stdout.strip()))
+        printed = subprocess.check_output(["pg_config", "--bindir"], text=True)
+        candidates.append(Path(printed.strip()))
     installed = Path("/usr/lib/postgresql").glob("*/bin")
     candidates += sorted(installed, key=lambda folder: float(folder.parent.name), reverse=True)
     for folder in candidates:
@@ -93,7 +93,12 @@ def started(programs: Path, folder: Path, user: int | None, log: object) -> Iter
     command = [str(programs / "postgres"), "-D", str(folder / "data")]
     command += [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
     server = subprocess.Popen(
-        command, user=user, cwd=folder, stdout=log, stderr=log, preexec_fn=end_with_parent
+        command,
+        user=user,
+        cwd=folder,
+        stdout=log,
+        stderr=log,
+        preexec_fn=end_with_parent,  # noqa: PLW1509 - it takes no lock
     )
     try:
         deadline = time.monotonic() + START_TIMEOUT_S
@@ -123,9 +128,7 @@ def engine_name(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def database_url(
-    engine_name: str, tmp_path: Path, request: pytest.FixtureRequest
-) -> Iterator[str]:
+def database_url(engine_name: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[str]:
     """An empty database of the test's own, without a schema."""
     if engine_name == "sqlite":
         yield f"sqlite:///{tmp_path / 'data' / 'pareto.db'}"

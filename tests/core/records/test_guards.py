@@ -127,9 +127,7 @@ def test_rows_that_contradict_each_other_are_refused(
         run(records, statement)
 
 
-def test_a_failed_attempt_may_be_followed_by_another_row(
-    records: Records, attempt_id: int
-) -> None:
+def test_a_failed_attempt_may_be_followed_by_another_row(records: Records, attempt_id: int) -> None:
     """The statement that the refused ones vary is itself accepted."""
     bring_to(records, attempt_id, AttemptState.FAILED)
     run(records, copy_of_attempt(number="2", phase="'pilot'"))

@@ -1,28 +1,28 @@
-"""What the rehearsal tests share: an endpoint, and calls of the stand-in client."""
+"""Fixtures of the rehearsal tests; `case` runs a test once for each recorded folder of `CASES`."""
 
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
-import yaml
 
-import tasks
 from tasks.rehearsal.process import running_endpoint
+from tests.tasks.rehearsal.support import (
+    Client,
+    accuracy_rows,
+    fixtures_folder,
+    performance_rows,
+)
 
-ROOT = Path(tasks.__path__[0]).parent
-#: Seconds after which a test has hung.
-PATIENCE_S = 20.0
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run a test with the argument `case` for each of its module's cases that is recorded."""
+    if "case" in metafunc.fixturenames:
+        cases = [case for case in metafunc.module.CASES if (fixtures_folder() / case).is_dir()]
+        metafunc.parametrize("case", cases)
 
 
 @pytest.fixture(scope="module")
@@ -46,73 +46,14 @@ def set_faults(endpoint: str) -> Iterator[Callable[..., None]]:
     replace()
 
 
-@dataclass
-class Client:
-    """The stand-in client in a folder with the recorded datasets."""
-
-    folder: Path
-    url: str
-    fixtures: Path
-
-    def write(self, case: str, **changes: Any) -> Path:
-        """Write a recorded case's configuration against this endpoint, with `a.b.c` replaced."""
-        config = yaml.safe_load((self.fixtures / case / "config.in.yaml").read_text())
-        config["endpoint_config"]["endpoints"] = [self.url]
-        for path, value in changes.items():
-            *parents, last = path.split("__")
-            target = config
-            for parent in parents:
-                target = target.setdefault(parent, {})
-            target[last] = value
-        path = self.folder / "config.yaml"
-        path.write_text(yaml.safe_dump(config, sort_keys=False))
-        return path
-
-    def start(self, *arguments: str, **env: str) -> subprocess.Popen[str]:
-        """Start the client with these arguments in its folder."""
-        return subprocess.Popen(
-            [sys.executable, "-m", "tasks.rehearsal.client", *arguments],
-            cwd=self.folder,
-            env={**os.environ, "PYTHONPATH": str(ROOT), **env},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
-
-    def call(self, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
-        """Run the client to its end."""
-        process = self.start(*arguments, **env)
-        try:
-            out, err = process.communicate(timeout=PATIENCE_S)
-        finally:
-            process.kill()
-        return subprocess.CompletedProcess(arguments, process.returncode, out, err)
-
-    def run(self, config: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run `benchmark from-config`."""
-        return self.call("benchmark", "from-config", "--config", str(config), *arguments)
-
-    def wait_for(self, path: str) -> None:
-        """Wait until the run folder has a file."""
-        deadline = time.monotonic() + PATIENCE_S
-        while not (self.folder / "out" / path).exists():
-            assert time.monotonic() < deadline, f"{path} did not appear"
-            time.sleep(0.02)
-
-    def json(self, path: str) -> Any:
-        """A JSON file of the run folder."""
-        return json.loads((self.folder / "out" / path).read_bytes())
-
-    def events(self) -> list[dict[str, Any]]:
-        """The events of the run folder."""
-        lines = (self.folder / "out" / "events.jsonl").read_bytes().splitlines()
-        return [json.loads(line) for line in lines]
-
-
 @pytest.fixture
-def client(tmp_path: Path, endpoint: str, fixtures_dir: Path) -> Client:
-    """The stand-in client, set up against the endpoint."""
-    for name in ("perf.jsonl", "acc.jsonl", "acc_num.jsonl"):
-        shutil.copy(fixtures_dir / "data" / name, tmp_path)
-    return Client(tmp_path, endpoint, fixtures_dir)
+def client(tmp_path: Path, endpoint: str) -> Client:
+    """The stand-in client in a folder with the recorded datasets, set up against the endpoint."""
+    datasets = {
+        "perf.jsonl": performance_rows(),
+        "acc.jsonl": accuracy_rows(),
+        "acc_num.jsonl": accuracy_rows(prefix=""),
+    }
+    for name, rows in datasets.items():
+        (tmp_path / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return Client(tmp_path, endpoint)

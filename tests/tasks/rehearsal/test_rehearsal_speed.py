@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from tasks.rehearsal.speed import SpeedModel
@@ -33,7 +35,7 @@ def test_a_request_is_its_prefill_and_a_step_for_each_further_token() -> None:
 def test_throughput_rises_with_concurrency_and_ends_at_the_batch_size() -> None:
     """More concurrency gives more throughput, ever less so, and none above `max_batch`."""
     rates = [MODEL.tokens_per_s(concurrency, 10) for concurrency in range(1, 9)]
-    gains = [after - before for before, after in zip(rates, rates[1:], strict=False)]
+    gains = [after - before for before, after in pairwise(rates)]
     assert all(gain > 0 for gain in gains)
     assert gains == sorted(gains, reverse=True)
     assert MODEL.tokens_per_s(100, 10) == rates[-1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 
 import pytest
 
@@ -19,7 +20,7 @@ def fates(faults: Faults, requests: int) -> list[Fate]:
 def test_a_share_hits_exactly_that_many_of_a_hundred_evenly_spread(percent: int) -> None:
     hits = [number for number in range(100) if hit(number, percent)]
     assert len(hits) == percent
-    gaps = {after - before for before, after in zip(hits, hits[1:], strict=False)}
+    gaps = {after - before for before, after in pairwise(hits)}
     assert not gaps or max(gaps) - min(gaps) <= 1
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from tasks.rehearsal.answers import answer
 from tasks.rehearsal.scoring import boxed_math
+from tests.tasks.rehearsal.support import accuracy_rows
 
 DATA = Path(__file__).parents[3] / "campaigns" / "data"
 
@@ -22,17 +23,17 @@ def never(_: int) -> bool:
 
 
 @pytest.mark.parametrize("tokens", [1, 2, 3, 4, 5, 16, 200])
-@pytest.mark.parametrize("prompt", ["Say something.", rows("rehearsal-accuracy.jsonl")[7]["prompt"]])
+@pytest.mark.parametrize(
+    "prompt", ["Say something.", rows("rehearsal-accuracy.jsonl")[7]["prompt"]]
+)
 def test_an_answer_has_exactly_as_many_words_as_chunks(prompt: str, tokens: int) -> None:
     chunks = answer(prompt, tokens, never)
     assert len(chunks) == len("".join(chunks).split()) == tokens
 
 
-def test_every_problem_of_the_datasets_is_answered_rightly(fixtures_dir: Path) -> None:
+def test_every_problem_of_the_datasets_is_answered_rightly() -> None:
     """The right result stands in the last chunk, for our own and the recorded problems."""
-    recorded = (fixtures_dir / "data" / "acc.jsonl").read_text().splitlines()
-    problems = rows("rehearsal-accuracy.jsonl") + [json.loads(line) for line in recorded]
-    for problem in problems:
+    for problem in rows("rehearsal-accuracy.jsonl") + accuracy_rows():
         chunks = answer(problem["prompt"], 12, never)
         assert boxed_math("".join(chunks)) == problem["ground_truth"]
         assert problem["ground_truth"] in chunks[-1]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
-import os
 import signal
 import socket
 import subprocess
@@ -99,9 +99,7 @@ def test_every_response_names_the_rehearsal(endpoint: str) -> None:
 
 
 def test_metrics_tell_start_time_and_load(endpoint: str) -> None:
-    lines = dict(
-        line.rsplit(" ", 1) for line in httpx.get(f"{endpoint}/metrics").text.splitlines()
-    )
+    lines = dict(line.rsplit(" ", 1) for line in httpx.get(f"{endpoint}/metrics").text.splitlines())
     assert 0 < time.time() - float(lines["process_start_time_seconds"]) < 600
     assert lines["rehearsal_requests_running"] == lines["rehearsal_requests_waiting"] == "0"
 
@@ -147,20 +145,20 @@ def test_cut_next_breaks_the_connection_half_way(
 ) -> None:
     """The body has begun, there is no finish reason, and the next request is served."""
     set_faults(cut_next=1)
-    body, url = chat(stream=stream), f"{endpoint}/v1/chat/completions"
-    received = b""
-    with httpx.stream("POST", url, json=body) as response:
-        with pytest.raises(httpx.RemoteProtocolError):
-            for part in response.iter_raw():
-                received += part
+    received = b"".join(_until_it_breaks(f"{endpoint}/v1/chat/completions", chat(stream=stream)))
     assert received.count(b"data: ") == (6 if stream else 0)
-    assert b"finish_reason\":\"stop" not in received
+    assert b'finish_reason":"stop' not in received
     assert ask(endpoint).status_code == 200
 
 
-def test_empty_answers_finish_in_good_order(
-    endpoint: str, set_faults: Callable[..., None]
-) -> None:
+def _until_it_breaks(url: str, body: dict[str, Any]) -> Iterator[bytes]:
+    """Yield what arrives before the connection breaks, which it must."""
+    broken = pytest.raises(httpx.RemoteProtocolError)
+    with httpx.stream("POST", url, json=body) as response, broken:
+        yield from response.iter_raw()
+
+
+def test_empty_answers_finish_in_good_order(endpoint: str, set_faults: Callable[..., None]) -> None:
     set_faults(empty_rate_percent=100)
     finish, usage = stream_events(ask(endpoint, stream=True))
     assert finish["choices"][0]["finish_reason"] == "stop"
@@ -268,28 +266,26 @@ def test_stall_after_answers_no_further_request(
     assert httpx.get(f"{endpoint}/health").status_code == 200
 
 
-def test_an_endpoint_that_cannot_start_is_told_with_its_words() -> None:
+def test_an_endpoint_that_cannot_start_is_told_with_its_words(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
         with pytest.raises(SetupError, match=f"cannot listen on 127.0.0.1:{port}"):
-            with running_endpoint(port=port):
-                pass
-    os.environ.pop("REHEARSAL_NO_KEY", None)
+            running_endpoint(port=port).__enter__()
+    monkeypatch.delenv("REHEARSAL_NO_KEY", raising=False)
     with pytest.raises(SetupError, match="REHEARSAL_NO_KEY: that variable is not set"):
-        with running_endpoint(api_key_env="REHEARSAL_NO_KEY"):
-            pass
+        running_endpoint(api_key_env="REHEARSAL_NO_KEY").__enter__()
     with pytest.raises(SetupError, match="error_rate_percent: 101"):
-        with running_endpoint(error_rate_percent=101):
-            pass
+        running_endpoint(error_rate_percent=101).__enter__()
 
 
 def test_nothing_is_left_of_an_endpoint_after_use() -> None:
     """The block's end, also by an error, ends the process: its port is free again."""
-    with pytest.raises(RuntimeError, match="mine"):
-        with running_endpoint(model=MODEL) as url:
-            raise RuntimeError("mine")
+    with pytest.raises(RuntimeError, match="mine"), running_endpoint(model=MODEL) as url:
+        raise RuntimeError("mine")
     with pytest.raises(httpx.ConnectError):
         httpx.get(f"{url}/health")
 
@@ -299,20 +295,15 @@ def test_concurrent_requests_slow_each_other_down_but_finish_sooner_than_in_turn
     with running_endpoint(
         model=MODEL, prefill_ms=1, decode_ms=5, decode_ms_per_sequence=5, output_tokens=20
     ) as url:
-        code = (
-            "import asyncio, httpx, sys, time\n"
-            "async def main(count):\n"
-            "    body = {'model': 'sim-model', 'messages': [{'role': 'user', 'content': 'x'}]}\n"
-            "    async with httpx.AsyncClient(timeout=30) as http:\n"
-            "        await http.get(sys.argv[1] + '/health')\n"
-            "        start = time.monotonic()\n"
-            "        url = sys.argv[1] + '/v1/chat/completions'\n"
-            "        await asyncio.gather(*(http.post(url, json=body) for _ in range(count)))\n"
-            "        return time.monotonic() - start\n"
-            "print(asyncio.run(main(1)), asyncio.run(main(8)))\n"
-        )
-        done = subprocess.run(
-            [sys.executable, "-c", code, url], capture_output=True, text=True, check=True
-        )
-    one_s, eight_s = map(float, done.stdout.split())
+        one_s, eight_s = asyncio.run(_at_once(url, 1)), asyncio.run(_at_once(url, 8))
     assert 1.5 * one_s < eight_s < 8 * one_s
+
+
+async def _at_once(url: str, count: int) -> float:
+    """The time that this many requests take together."""
+    async with httpx.AsyncClient(timeout=30) as http:
+        await http.get(f"{url}/health")
+        start_s = time.monotonic()
+        path = f"{url}/v1/chat/completions"
+        await asyncio.gather(*(http.post(path, json=chat()) for _ in range(count)))
+        return time.monotonic() - start_s

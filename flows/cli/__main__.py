@@ -1,0 +1,5 @@
+"""`python -m flows.cli`: the command without an installation."""
+
+from flows.cli import main
+
+main()

@@ -1,0 +1,126 @@
+"""Which changes to a campaign could alter a measurement."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from core.campaign import Campaign, Run
+from core.campaign_diff import (
+    HARMLESS,
+    describe_difference,
+    harmless_differences,
+    measurement_differences,
+)
+from tests.campaigns import make_campaign
+
+
+def both(old: Campaign, new: Campaign) -> tuple[list[str], list[str]]:
+    return measurement_differences(old, new), harmless_differences(old, new)
+
+
+def test_the_same_campaign_has_no_differences() -> None:
+    assert both(make_campaign(), make_campaign()) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("sections", "line"),
+    [
+        ({"curve": {"c_max": 128}}, "curve.c_max: 64 → 128"),
+        ({"curve": {"c_min": 2}}, "curve.c_min: not set → 2"),
+        ({"curve": {"levels": [1, 64]}}, "curve.levels: auto → [1, 64]"),
+        ({"curve": {"agentic": True}}, "curve.agentic: not set → true"),
+        ({"model": {"name": "other"}}, "model.name: sim-model → other"),
+        (
+            {"endpoint": {"urls": ["http://b"]}},
+            "endpoint.urls: [http://127.0.0.1:8000] → [http://b]",
+        ),
+        (
+            {"datasets": {"performance": {"path": "/p"}}},
+            "datasets.performance.path: /data/perf.jsonl → /p",
+        ),
+        ({"run": {"expected_qps": {8: 1.5}}}, "run.expected_qps.8: not set → 1.5"),
+        ({"run": {"min_passes": 2}}, "run.min_passes: 1 → 2"),
+        ({"rehearsal": {"time_scale": 0.5}}, "rehearsal.time_scale: not set → 0.5"),
+        ({"client": {"overrides": {"a": {"b": None}}}}, "client.overrides.a.b: not set → null"),
+        ({"seeds": {"set": "B"}}, "seeds.set: A → B"),
+    ],
+)
+def test_what_is_measured_matters(sections: dict[str, Any], line: str) -> None:
+    assert both(make_campaign(), make_campaign(**sections)) == ([line], [])
+    key, _, values = line.partition(": ")
+    old, new = values.split(" → ")
+    backwards = both(make_campaign(**sections), make_campaign())
+    assert backwards == ([f"{key}: {new} → {old}"], [])
+
+
+@pytest.mark.parametrize(
+    ("sections", "line"),
+    [
+        ({"run": {"retries": 5}}, "run.retries: 2 → 5"),
+        ({"run": {"order": "ascending"}}, "run.order: boundaries-first → ascending"),
+        ({"run": {"point_timeout_s": 9}}, "run.point_timeout_s: not set → 9.0"),
+        ({"records": {"runs": "/r"}}, "records.runs: not set → /r"),
+        ({"instance": {"accelerators": 8}}, "instance.accelerators: 1 → 8"),
+        ({"endpoint": {"health_path": "/health"}}, "endpoint.health_path: /v1/models → /health"),
+    ],
+)
+def test_what_is_not_measured_does_not_matter(sections: dict[str, Any], line: str) -> None:
+    assert both(make_campaign(), make_campaign(**sections)) == ([], [line])
+
+
+def test_an_accuracy_dataset_more_is_told_key_by_key() -> None:
+    more = {"path": "/b", "name": "b", "scorer": {"eval_method": "rouge"}, "targets": {"score": 1}}
+    before = make_campaign()
+    entries = [entry.model_dump() for entry in before.datasets.accuracy]
+    after = make_campaign(datasets={"accuracy": [*entries, more]})
+    assert measurement_differences(before, after) == [
+        "datasets.accuracy[1].path: not set → /b",
+        "datasets.accuracy[1].name: not set → b",
+        "datasets.accuracy[1].scorer.eval_method: not set → rouge",
+        "datasets.accuracy[1].targets.score: not set → 1.0",
+    ]
+
+
+@pytest.mark.parametrize(("old", "new"), [(1, 1.0), (1, True), ("1", 1), ([1], ["1"]), ({}, [])])
+def test_what_the_client_could_tell_apart_differs(old: object, new: object) -> None:
+    """Free keys go to the client as they are, so their types count."""
+    campaigns = [make_campaign(client={"overrides": {"x": value}}) for value in (old, new)]
+    assert len(measurement_differences(*campaigns)) == 1
+
+
+def test_secrets_that_differ_are_a_difference_and_not_shown() -> None:
+    old, new = (
+        make_campaign(records={"database": f"postgresql://me:{password}@db/x"})
+        for password in ("hunter2", "hunter3")
+    )
+    (line,) = harmless_differences(old, new)
+    assert line.startswith("records.database: postgresql://")
+    assert "hunter" not in line
+
+
+def test_every_harmless_key_exists_and_has_a_reason() -> None:
+    """A renamed key must not stay listed."""
+    for key, reason in HARMLESS.items():
+        section, name = key.split(".")
+        inner = Campaign.model_fields[section].annotation
+        assert name in getattr(inner, "model_fields"), key  # noqa: B009 - typed as Any
+        assert reason
+
+
+def test_no_time_out_alters_a_measurement() -> None:
+    """A run that a time-out ended is never valid."""
+    time_outs = {f"run.{name}" for name in Run.model_fields if name.endswith("timeout_s")}
+    assert time_outs <= set(HARMLESS)
+
+
+def test_changed_lines_are_shown_without_passwords() -> None:
+    old = "a: 1\nb: 2\nurl: x://me:hunter2@h\n"
+    assert describe_difference(old, old.replace("b: 2", "b: 3").replace("@h", "@i")) == [
+        "- b: 2",
+        "+ b: 3",
+        "- url: x://(not shown)@h",
+        "+ url: x://(not shown)@i",
+    ]
+    assert describe_difference(old, old) == []

@@ -1,0 +1,77 @@
+"""What one run of the tests shares: a folder for all workers, and one Prefect server in it.
+
+The process that pytest was started in makes the folder and clears everything away at the end; the
+workers of pytest-xdist find it through the environment. Whatever is shared is made once, by the
+worker that needs it first, while the others wait for it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+#: Environment variable with the path of the shared folder.
+FOLDER_ENV = "PARETO_TEST_SESSION"
+#: Variables of the caller that would change what the programs under test do.
+_FOREIGN = ("PREFECT_", "PARETO_DATABASE", "PARETO_STATE_DIR", "PARETO_REHEARSAL")
+
+
+def begin(config: pytest.Config) -> None:
+    """Make the shared folder, unless this is a worker."""
+    if _is_worker(config):
+        return
+    for name in [name for name in os.environ if name.startswith(_FOREIGN)]:
+        del os.environ[name]
+    os.environ[FOLDER_ENV] = tempfile.mkdtemp(prefix="pareto-tests-")
+
+
+def end(config: pytest.Config) -> None:
+    """End the shared server and remove the shared folder, unless this is a worker."""
+    if _is_worker(config):
+        return
+    folder = Path(os.environ.pop(FOLDER_ENV))
+    if (folder / "prefect").is_dir():
+        from tasks.prefect_server import stop_server
+
+        stop_server(folder / "prefect")
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def prefect_api_url() -> str:
+    """Address of the one Prefect server of this run of the tests."""
+    from tasks.prefect_server import SETTINGS, find_or_start
+
+    def start(folder: Path) -> None:
+        os.environ.update(SETTINGS)
+        (folder / "api_url").write_text(find_or_start(folder).api_url)
+
+    return (shared("prefect", start) / "api_url").read_text()
+
+
+def shared(name: str, make: Callable[[Path], None]) -> Path:
+    """A folder that `make` filled, in this worker or in another.
+
+    Args:
+        name: Name of the folder.
+        make: Fills the new folder; called once in a run of the tests, and again where it failed.
+    """
+    session = Path(os.environ[FOLDER_ENV])
+    folder, done = session / name, session / f"{name}.done"
+    with (session / f"{name}.lock").open("ab") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not done.exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir()
+            make(folder)
+            done.touch()
+    return folder
+
+
+def _is_worker(config: pytest.Config) -> bool:
+    return hasattr(config, "workerinput")
