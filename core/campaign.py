@@ -287,9 +287,23 @@ class Run(Section):
         1.25, description="Planned issue time over the region's minimum duration."
     )
     min_passes: PositiveInt = Field(1, description="Fewest passes over the performance dataset.")
-    expected_qps: dict[Level, Annotated[float, Field(strict=True, gt=0)]] = Field(
-        default_factory=dict,
-        description="Expected queries per second by level, used until a rate was measured.",
+    basis: Literal["windowable", "minimum"] | dict[
+        Literal["ultra_low", "low", "medium", "high", "margin"],
+        Literal["windowable", "minimum"],
+    ] | None = Field(
+        None,
+        description="windowable: long enough for a steady-state window; minimum: the minimum"
+        " duration; for all points or by region. Default: windowable where the point takes at most"
+        " max_point_hours.",
+    )
+    max_point_hours: Annotated[float, Field(strict=True, gt=0)] = Field(
+        6.0, description="Longest point that is made windowable by itself, hours."
+    )
+    expected_qps: dict[Level, Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]] = (
+        Field(
+            default_factory=dict,
+            description="Expected queries per second by level, used until a rate was measured.",
+        )
     )
     backoff_s: Annotated[float, Field(strict=True, ge=0)] = Field(
         5.0, description="Pause before the first retry of a point, doubled for each further one."

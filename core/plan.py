@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from itertools import product
@@ -29,7 +29,7 @@ from core.regions import (
     uncovered_bands,
 )
 from core.seeds import SeedSet, bound_seed_set
-from core.sizing import Sizing, passes_for, rate_for
+from core.sizing import Basis, Rate, Sizing, Target, rate_for, size
 
 #: Fewest fixed-concurrency points of a curve (§5.3: 1 + 3 + 3); a dedicated Offline run is extra.
 MIN_LEVELS = 7
@@ -39,6 +39,15 @@ MAX_POINTS = 32
 PLAN_VERSION = 1
 #: Load pattern of every fixed-concurrency point, of agentic points, and of a dedicated Offline run.
 CONCURRENCY, AGENTIC, MAX_THROUGHPUT = "concurrency", "agentic_inference", "max_throughput"
+#: Official region name → its name in `run.basis`; a dedicated Offline run counts as high.
+_SHORT = {
+    "low_latency": "ultra_low",
+    "low_concurrency": "low",
+    "med_concurrency": "medium",
+    "high_concurrency": "high",
+    "margin": "margin",
+    SUBMITTERS_CHOICE: "high",
+}
 #: Label of the dedicated Offline point.
 OFFLINE_LABEL = "offline"
 #: Candidates per band kept in the accuracy choice: each other band can take at most one of them.
@@ -430,7 +439,7 @@ def _point(
         offline="elected" if elected else None,
         min_duration_ms=duration,
         purpose=_purpose(campaign, level, role, band, region),
-        sizing=_sizing(campaign, level, duration, rows),
+        sizing=point_sizing(campaign, level, region, duration, rows, {}),
     )
 
 
@@ -450,7 +459,7 @@ def _dedicated(campaign: Campaign, regions: Regions, rows: int | None) -> Point:
         offline="dedicated",
         min_duration_ms=duration,
         purpose="dedicated Offline result, with its own accuracy result",
-        sizing=_sizing(campaign, rows, duration, rows),
+        sizing=point_sizing(campaign, rows, SUBMITTERS_CHOICE, duration, rows, {}),
     )
 
 
@@ -460,10 +469,65 @@ def _scaled(campaign: Campaign, duration_ms: int) -> int:
     return max(1, round(duration_ms * campaign.rehearsal.time_scale))
 
 
-def _sizing(campaign: Campaign, level: int, duration_ms: int, rows: int | None) -> Sizing:
+def point_sizing(
+    campaign: Campaign,
+    level: int,
+    region: str,
+    duration_ms: int,
+    rows: int | None,
+    measured: Mapping[int, Rate],
+) -> Sizing:
+    """How many samples a level issues, from the best rate known.
+
+    Args:
+        campaign: The campaign.
+        level: Target concurrency.
+        region: Official name of the level's region.
+        duration_ms: Minimum issue time, scaled in a rehearsal.
+        rows: Rows of the performance dataset, if known.
+        measured: Level → measured rate.
+    """
     run = campaign.run
-    rate = rate_for(level, {}, run.expected_qps)
-    return passes_for(rate, rows, duration_ms, run.duration_margin, run.min_passes)
+    scale = campaign.rehearsal.time_scale if campaign.rehearsal else 1.0
+    target = Target(
+        level=level,
+        rows=rows,
+        min_duration_ms=duration_ms,
+        margin=run.duration_margin,
+        min_passes=run.min_passes,
+        basis=_basis(campaign, region),
+        max_point_s=run.max_point_hours * 3600 * scale,
+    )
+    return size(rate_for(level, measured, run.expected_qps), target)
+
+
+def _basis(campaign: Campaign, region: str) -> Basis | None:
+    """The basis that the user wants for a region; None: what fits."""
+    wanted = campaign.run.basis
+    if isinstance(wanted, dict):
+        return next(
+            (Basis(basis) for name, basis in wanted.items() if name == _SHORT[region]), None
+        )
+    return None if wanted is None else Basis(wanted)
+
+
+def resized(campaign: Campaign, plan: Plan, measured: Mapping[int, Rate]) -> Plan:
+    """The plan with every point sized by the rates measured meanwhile."""
+    points = (
+        replace(
+            point,
+            sizing=point_sizing(
+                campaign,
+                point.concurrency,
+                point.region,
+                point.min_duration_ms,
+                plan.dataset_rows,
+                measured,
+            ),
+        )
+        for point in plan.points
+    )
+    return replace(plan, points=tuple(points))
 
 
 def _purpose(campaign: Campaign, level: int, role: Role, band: str | None, region: str) -> str:
@@ -514,8 +578,3 @@ def as_plain(plan: Plan) -> dict[str, Any]:
     The seeds themselves exceed what a JSON reader keeps exact.
     """
     return {"version": PLAN_VERSION, **asdict(plan), "seed_set": plan.seed_set.id}
-
-
-def with_sizing(point: Point, sizing: Sizing) -> Point:
-    """The point with a sizing from a later, measured rate."""
-    return replace(point, sizing=sizing)

@@ -16,12 +16,11 @@ from core.errors import InterruptedByUserError, ParetoError, SetupError
 from core.files import make_read_only, write_atomic
 from core.findings import told
 from core.layout import AttemptPaths, instance_lock_path
-from core.plan import Point, with_sizing
+from core.plan import Point
 from core.progress import Phase
 from core.records import AttemptRecord
 from core.retry import Next, after_failure
 from core.run import planned_run
-from core.sizing import Sizing, passes_for, rate_for
 from core.status import AttemptState
 from core.validate import Verdict, validate
 from core.watchdog import Limits
@@ -109,7 +108,7 @@ def run_point(session: Session, planned: Point, stop: StopRequest) -> Next:
     """
     failures = resizes = 0
     while True:
-        point = with_sizing(planned, _sizing(session, planned))
+        point = session.sized(planned.label)
         following = _attempt(session, point, stop)
         if following is Next.RESIZE and resizes < MAX_RESIZES:
             resizes += 1
@@ -160,16 +159,6 @@ def _attempt(session: Session, point: Point, stop: StopRequest) -> Next:
         session.records.change_state(attempt.id, AttemptState.FAILED, reason=str(failure))
         raise
     return take_in(running)
-
-
-def _sizing(session: Session, point: Point) -> Sizing:
-    """The point's size from the best rate known by now."""
-    run = session.campaign.run
-    measured = session.records.measured_rates(session.campaign.campaign)
-    rate = rate_for(point.concurrency, measured, run.expected_qps)
-    return passes_for(
-        rate, session.plan.dataset_rows, point.min_duration_ms, run.duration_margin, run.min_passes
-    )
 
 
 def _configure(running: Running) -> None:

@@ -17,8 +17,9 @@ import yaml
 from core.campaign import Campaign
 from core.client_config import TEMPLATES, client_config
 from core.errors import SetupError
-from core.plan import Plan, Point
+from core.plan import Plan, Point, resized
 from core.records import Records, open_records
+from core.sizing import Rate
 from flows.prepare import Prepared
 from tasks.campaign_file import changes_since
 from tasks.client import InstalledClient, inspect_client, validate_config
@@ -47,6 +48,15 @@ class Session:
     def plan(self) -> Plan:
         """Its plan."""
         return self.prepared.plan
+
+    def sized(self, label: str) -> Point:
+        """A point, sized by the rates that are known by now."""
+        measured = self.records.measured_rates(self.campaign.campaign)
+        rates = {
+            level: Rate(qps, "measured at this level", guess=False)
+            for level, qps in measured.items()
+        }
+        return resized(self.campaign, self.plan, rates).point(label)
 
     @property
     def env(self) -> Mapping[str, str]:

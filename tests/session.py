@@ -40,6 +40,9 @@ def end(config: pytest.Config) -> None:
         from tasks.prefect_server import stop_server
 
         stop_server(folder / "prefect")
+    for path in folder.rglob("*"):
+        if path.is_dir():
+            path.chmod(0o700)  # finished run folders are read-only
     shutil.rmtree(folder, ignore_errors=True)
 
 

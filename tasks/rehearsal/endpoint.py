@@ -72,9 +72,10 @@ class _Ready:
             write_atomic(self._address_file, f"{self._url}\n".encode())
 
 
-def _expected(record: logging.LogRecord) -> bool:
-    """Whether a server message tells of something other than an answer that was cut on purpose."""
-    return "without completing response" not in record.getMessage()
+def _is_news(record: logging.LogRecord) -> bool:
+    """Whether a server message tells of more than an answer that was cut or given up on purpose."""
+    given_up = record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError)
+    return not given_up and "without completing response" not in record.getMessage()
 
 
 def parser() -> argparse.ArgumentParser:
@@ -140,7 +141,7 @@ def _open_log(path: Path | None) -> contextlib.AbstractContextManager[IO[bytes] 
 
 def serve(arguments: argparse.Namespace) -> None:
     """Serve until a signal ends it."""
-    logging.getLogger("uvicorn.error").addFilter(_expected)
+    logging.getLogger("uvicorn.error").addFilter(_is_news)
     with _open_log(arguments.request_log) as log:
         service = _service(arguments, log)
         listener = _listen(arguments.host, arguments.port)

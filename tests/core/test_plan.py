@@ -1,5 +1,6 @@
 """Every plan is a legal curve by the official functions; every illegal one is refused with why."""
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -12,8 +13,9 @@ from submission_checker.models.aggregate.context import accuracy_bands, match_ac
 
 from core.campaign import AGENTIC_BENCHMARKS, BENCHMARKS, Campaign
 from core.errors import InputError
-from core.plan import MIN_LEVELS, Plan, Role, band_name, make_plan, with_sizing
+from core.plan import MIN_LEVELS, Plan, Role, as_plain, band_name, make_plan, resized
 from core.regions import MANDATORY_BANDS, uncovered_bands
+from core.sizing import Basis, Rate
 from tests.campaigns import make_campaign, official
 
 ROWS = 20_000
@@ -286,11 +288,33 @@ def test_a_margin_point_covers_nothing_and_says_so() -> None:
     assert "covers no region" in point.purpose
 
 
-def test_small_helpers() -> None:
-    plan = make_plan(make_campaign(), 64)
-    point = plan.points[0]
-    sized = with_sizing(point, replace(point.sizing, passes=9))
-    assert (sized.sizing.passes, point.sizing.passes) == (9, 1)
+def test_measured_rates_resize_a_plan_and_change_nothing_else() -> None:
+    campaign = make_campaign()
+    plan = make_plan(campaign, 64)
+    measured = {64: Rate(100.0, "measured at this level", guess=False)}
+    sized = resized(campaign, plan, measured)
+    assert sized.point("c0064").sizing.samples == 150_016  # 1,200 s × 1.25 × 100/s, whole passes
+    assert [replace(p, sizing=plan.point(p.label).sizing) for p in sized.points] == list(
+        plan.points
+    )
+
+
+def test_the_basis_can_differ_by_region() -> None:
+    run = {"expected_qps": {1: 1.0, 64: 50.0}, "basis": {"high": "windowable", "low": "minimum"}}
+    plan = make_plan(make_campaign(run=run), 100_000)
+    assert plan.point("c0064").sizing.basis is Basis.WINDOWABLE
+    assert plan.point("c0004").sizing.basis is Basis.MINIMUM
+    assert "a window would take" in plan.point("c0001").sizing.why
+
+
+def test_the_plain_form_is_versioned_and_names_the_seed_set() -> None:
+    """Seeds exceed what a JSON reader keeps exact."""
+    form = as_plain(make_plan(make_campaign(), 64))
+    assert (form["version"], form["seed_set"]) == (1, "A")
+    assert "10487924139932647040" not in json.dumps(form)
+
+
+def test_names_of_bands() -> None:
     assert (band_name("low_latency"), band_name("margin"), band_name(None)) == (
         "Ultra Low",
         "margin",

@@ -257,6 +257,11 @@ class Place:
         """Replace the endpoint's faults."""
         httpx.post(f"{self.url}/rehearsal/faults", json=faults, trust_env=False).raise_for_status()
 
+    def in_flight(self) -> int:
+        """Requests that the endpoint works on."""
+        text = httpx.get(f"{self.url}/metrics", trust_env=False).text
+        return int(text.partition("rehearsal_requests_in_flight ")[2].split()[0])
+
     # --- Waiting ---------------------------------------------------------------------------------
 
     def wait_for_attempt(
@@ -271,16 +276,6 @@ class Place:
             return attempts[number - 1]
 
         return wait_until(found, f"{label} attempt {number}")
-
-    def wait_for_load(self, more_than: int = 0) -> None:
-        """Wait until the endpoint works on requests."""
-        metric = "rehearsal_requests_in_flight "
-
-        def loaded() -> bool:
-            text = httpx.get(f"{self.url}/metrics", trust_env=False).text
-            return int(text.partition(metric)[2].split()[0]) > more_than
-
-        wait_until(loaded, "a request under way")
 
     def guard(self, label: str, number: int = 1) -> dict[str, Any]:
         """The guard's status file of an attempt."""
@@ -298,7 +293,7 @@ def finish(process: subprocess.Popen[str]) -> Done:
     return Done(process.returncode, out, err)
 
 
-def wait_until(look: Callable[[], T], what: str) -> T:
+def wait_until(look: Callable[[], T | None], what: str) -> T:
     """Look until there is something."""
     deadline = time.monotonic() + PATIENCE_S
     while not (found := look()):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -195,7 +196,7 @@ def test_points_never_overlap(story: Story) -> None:
     points = story.place.points().values()
     attempts = sorted((a for p in points for a in p.attempts), key=lambda a: a.started_at or 0)
     assert [a.label for a in attempts] == [*LABELS, THIRD]
-    for one, next_one in zip(attempts, attempts[1:], strict=False):
+    for one, next_one in pairwise(attempts):
         assert (one.ended_at or 0) <= (next_one.started_at or 0)
     assert sum(len(story.requests_of(a)) for a in attempts) == len(story.place.requests())
 

@@ -98,6 +98,20 @@ def point_config(url: str, *, offline: bool = False, accuracy: str | None = None
     }
 
 
+def recorded_config(case: str, url: str) -> dict[str, Any]:
+    """The configuration that a recorded run was given."""
+    accuracy = "acc.jsonl" if case in ("c02_both_pass", "c04_acc_only", "c21_empty") else None
+    config = point_config(url, offline=case == "c05_offline", accuracy=accuracy)
+    runtime = config["settings"]["runtime"]
+    if case == "c15_warmup_salt_drain":
+        runtime["n_samples_to_issue"] = 20
+        warmup = {"enabled": True, "n_requests": 6, "salt": True, "drain": True}
+        config["settings"]["warmup"] = warmup
+    if case == "c17_no_count":
+        del runtime["n_samples_to_issue"]
+    return config
+
+
 @dataclass
 class Client:
     """The stand-in client in a folder with the recorded datasets."""

@@ -181,7 +181,8 @@ def test_a_client_that_leaves_frees_its_place() -> None:
     with running_endpoint(model=MODEL, decode_ms=200, output_tokens=500, max_batch=1) as url:
         running = f"{url}/metrics"
         with httpx.stream("POST", f"{url}/v1/chat/completions", json=chat(stream=True)) as left:
-            next(left.iter_raw())
+            parts = left.iter_raw()
+            next(parts)
             assert "rehearsal_requests_running 1" in httpx.get(running).text
         wait_for(lambda: "rehearsal_requests_running 0" in httpx.get(running).text)
         assert "rehearsal_requests_in_flight 0" in httpx.get(running).text
@@ -239,7 +240,8 @@ def test_a_signal_ends_it_at_once_with_open_streams(
 ) -> None:
     url, process = slow
     with httpx.stream("POST", f"{url}/v1/chat/completions", json=chat(stream=True)) as response:
-        next(response.iter_raw())
+        parts = response.iter_raw()
+        next(parts)
         process.send_signal(number)
         assert process.wait(5) == 0
     out, err = process.communicate()

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from tasks.rehearsal.config import dialect, load
+from tasks.rehearsal.config import dialect
 from tasks.rehearsal.phases import Phase, performance_phases, sample_count, shuffled_passes
 from tasks.rehearsal.schema import Config
-from tests.tasks.rehearsal.support import performance_rows, point_config
+from tests.tasks.rehearsal.support import performance_rows, point_config, recorded_config
 
 #: Recorded runs whose order is compared.
 CASES = ["c01_perf_c4", "c02_both_pass", "c05_offline", "c15_warmup_salt_drain"]
@@ -42,7 +42,7 @@ def test_every_prompt_is_the_recorded_one_in_the_recorded_order(
     """Shuffling follows the data loader's seed; warm-up order and salts follow the warm-up's."""
     prompts = [
         phase.prompt(index)
-        for phase in phases(load(fixtures_dir / case / "config.in.yaml"))
+        for phase in phases(dialect().model_validate(recorded_config(case, "http://127.0.0.1:1")))
         for index in islice(phase.order, phase.count)
     ]
     assert prompts == issued_prompts(fixtures_dir, case)[: len(prompts)]
