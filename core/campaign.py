@@ -38,6 +38,25 @@ CUSTOM = "custom"
 #: Benchmarks whose points are multi-turn conversations (§3.2; checker `agentic_targets`).
 AGENTIC_BENCHMARKS = ("kimi-k3", "qwen3_6-35b-a3b", "deepseek-v4_1-flash")
 
+#: Datasets of the client's own, which it fetches by name (client at ea33275,
+#: `dataset_manager/predefined`). It ignores the path of an entry that is named like one.
+CLIENT_DATASETS = (
+    "agentic_inference_conversations",
+    "aime25",
+    "bfcl_v4",
+    "cnn_dailymail",
+    "gpqa",
+    "legacy_mlperf_deepseek_r1",
+    "livecodebench",
+    "open_orca",
+    "random",
+    "shopify_product_catalogue",
+    "shopify_product_catalogue_8k",
+    "swe_bench",
+)
+#: What the client calls the timed phase where it needs a dataset's name.
+_TIMED_PHASE = "performance"
+
 #: Keys of the client's YAML that follow from the plan; `client.overrides` may not set them.
 PLANNED_KEYS = (
     "name",
@@ -161,12 +180,23 @@ class Dataset(Section):
     )
     name: DatasetName = Field("performance", description="Name in the client's configuration.")
     rows: PositiveInt | None = Field(
-        None, description="Number of rows; checked against the file before any load."
+        None,
+        description="Number of rows; checked against the file before any load. An official"
+        " benchmark has its own.",
     )
     settings: dict[str, Any] = Field(
         default_factory=dict,
         description="Further keys of the client's dataset entry, e.g. format or parser.",
     )
+
+    @model_validator(mode="after")
+    def _path_counts(self) -> Self:
+        if self.path is not None and self.name.partition("::")[0] in CLIENT_DATASETS:
+            raise ValueError(
+                "name: is a dataset of the client's own, for which it ignores the path; take"
+                " another name, or remove path"
+            )
+        return self
 
     @model_validator(mode="after")
     def _size_is_known(self) -> Self:
@@ -199,14 +229,25 @@ class AccuracyDataset(Dataset):
 
     name: DatasetName = Field("accuracy", description="Name in the client's configuration.")
     scorer: dict[str, Any] = Field(
+        default_factory=dict,
         description="The client's accuracy_config: eval_method, ground_truth, extractor,"
-        " num_repeats, …"
+        " num_repeats, … Needed, but for the datasets of an official benchmark, whose preset has"
+        " it (docs/presets.md).",
     )
     targets: dict[str, Bound | Number] = Field(
         default_factory=dict,
         description="Accepted metric values for a custom benchmark: a lower bound or min and max;"
         " official benchmarks take theirs from the official checker.",
     )
+
+    @model_validator(mode="after")
+    def _is_scored(self) -> Self:
+        if "scorer" not in self.model_fields_set:
+            raise ValueError(
+                "needs a scorer, the client's accuracy_config; a dataset of an official benchmark"
+                " has one if its name or file name says which it is (docs/presets.md)"
+            )
+        return self
 
     @field_validator("scorer")
     @classmethod
@@ -235,12 +276,16 @@ class Datasets(Section):
 
     performance: PerformanceDataset = Field(description="Dataset of the timed phase.")
     accuracy: tuple[AccuracyDataset, ...] = Field(
-        (), description="Datasets of the accuracy run, scored at the mandatory points."
+        (),
+        description="Datasets of the accuracy run, scored at the mandatory points. Default: those"
+        " of an official benchmark; [] for none.",
     )
 
     @model_validator(mode="after")
     def _names_differ(self) -> Datasets:
-        names = [self.performance.name, *(d.name for d in self.accuracy)]
+        # The client's own dataset may serve both phases under its one name.
+        timed = self.performance.name if self.performance.path is not None else _TIMED_PHASE
+        names = [timed, *(d.name for d in self.accuracy)]
         if len(set(names)) != len(names):
             raise ValueError(f"the dataset names must differ, not {', '.join(names)}")
         return self
@@ -287,10 +332,14 @@ class Run(Section):
         1.25, description="Planned issue time over the region's minimum duration."
     )
     min_passes: PositiveInt = Field(1, description="Fewest passes over the performance dataset.")
-    basis: Literal["windowable", "minimum"] | dict[
-        Literal["ultra_low", "low", "medium", "high", "margin"],
-        Literal["windowable", "minimum"],
-    ] | None = Field(
+    basis: (
+        Literal["windowable", "minimum"]
+        | dict[
+            Literal["ultra_low", "low", "medium", "high", "margin"],
+            Literal["windowable", "minimum"],
+        ]
+        | None
+    ) = Field(
         None,
         description="windowable: long enough for a steady-state window; minimum: the minimum"
         " duration; for all points or by region. Default: windowable where the point takes at most"

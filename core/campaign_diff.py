@@ -7,11 +7,18 @@ with the reason why it can't.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
 from typing import Any
+
+from pydantic import ValidationError
 
 from core.campaign import Campaign, Section
 from core.redact import scrubbed
+
+#: Why sizing may change: the count of a point to come, never a finished one.
+_COUNT = "how many whole passes a point issues; a finished point stays, a short one is not valid"
 
 #: Keys that no measured number depends on, and why.
 HARMLESS: dict[str, str] = {
@@ -24,6 +31,11 @@ HARMLESS: dict[str, str] = {
     "run.finishing_timeout_s": "ends a client after its last request; such a run is not valid",
     "run.point_timeout_s": "ends a client far above its expected length; such a run is not valid",
     "run.when_orphaned": "whether a run goes on alone; one that was stopped is not valid",
+    "run.duration_margin": _COUNT,
+    "run.min_passes": _COUNT,
+    "run.basis": _COUNT,
+    "run.max_point_hours": _COUNT,
+    "run.expected_qps": _COUNT,
     "instance.accelerators": "a factor of the accelerator-hours, which are worked out from records",
     "endpoint.health_path": "what is asked between runs, never during one",
     "records.folder": "where files are kept",
@@ -36,12 +48,45 @@ _ABSENT = object()
 
 def measurement_differences(old: Campaign, new: Campaign) -> list[str]:
     """The differences that could alter a measurement, one a line: `curve.c_max: 64 → 128`."""
-    return [line for key, line in _differences(old, new) if key not in HARMLESS]
+    return [line for key, line in _differences(old, new) if not _is_harmless(key)]
 
 
 def harmless_differences(old: Campaign, new: Campaign) -> list[str]:
     """The differences that can't."""
-    return [line for key, line in _differences(old, new) if key in HARMLESS]
+    return [line for key, line in _differences(old, new) if _is_harmless(key)]
+
+
+def _is_harmless(key: str) -> bool:
+    """Whether a key, or the section that it lies in, is listed."""
+    return any(key == known or key.startswith(f"{known}.") for known in HARMLESS)
+
+
+def statement(campaign: Campaign) -> dict[str, Any]:
+    """What a campaign states, as plain values; without the database URL and its password."""
+    plain: dict[str, Any] = campaign.model_dump(mode="json", exclude={"records": {"database"}})
+    return plain
+
+
+def changes_since(before: Mapping[str, Any], campaign: Campaign) -> list[str]:
+    """What could alter a measurement against an earlier statement of the campaign.
+
+    A statement that this version can't read counts as a difference: nobody can tell that there is
+    none.
+    """
+    try:
+        old = Campaign.model_validate_json(json.dumps(before))
+    except ValidationError as problem:
+        return [f"the statement on record can't be compared: {problem.error_count()} problems"]
+    return measurement_differences(old, campaign)
+
+
+def system_key(campaign: Campaign) -> str:
+    """Key of what decides the rate at a level: campaigns with the same one share rates."""
+    plain = statement(campaign)
+    parts = {key: plain[key] for key in ("model", "endpoint", "client")}
+    parts |= {"instance": campaign.instance.name, "dataset": plain["datasets"]["performance"]}
+    parts |= {"rehearsal": campaign.rehearsal is not None}
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
 def describe_difference(old_text: str, new_text: str) -> list[str]:

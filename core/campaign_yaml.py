@@ -2,8 +2,8 @@
 
 Three readings follow each other: `core/yaml_tree.py` says what can't be meant, this module what
 may not stand in the file and where its paths lead, the model in `core/campaign.py` what does not
-fit. A place that one reading complained about is left alone by the next. Nothing outside is
-touched: environment and folder are handed in.
+fit, with what the benchmark's preset has filled in. A place that one reading complained about is
+left alone by the next. Nothing outside is touched: environment and folder are handed in.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from core.campaign import Campaign
 from core.campaign_errors import model_problems
 from core.campaign_paths import resolve_paths
 from core.errors import InputError
+from core.preset_fill import apply_preset, preset_problems
 from core.redact import is_secret_key, looks_secret
-from core.yaml_tree import Document, KeyPath, listed, read_document, refusal
+from core.yaml_tree import Document, KeyPath, Problem, listed, read_document, refusal
 
 #: The one value that may take in a secret from the environment: a database URL's password.
 _DATABASE: KeyPath = ("records", "database")
@@ -64,7 +65,10 @@ def load_campaign(
     _refuse_secrets(document)
     _refuse_empty_rehearsal(document)
     resolve_paths(document, folder, env.get("HOME"), is_folder)
+    document.data = apply_preset(document.data)
     campaign = _validated(document)
+    if campaign is not None:
+        _refuse_lacking(document, campaign)
     if campaign is None or document.problems:
         raise InputError(listed(document.problems, source))
     return campaign
@@ -77,6 +81,15 @@ def _validated(document: Document) -> Campaign | None:
     except ValidationError as error:
         document.problems += model_problems(error, document)
         return None
+
+
+def _refuse_lacking(document: Document, campaign: Campaign) -> None:
+    """Refuse what can't become a measurement of its benchmark; a place may be a preset's."""
+    for path, text in preset_problems(campaign):
+        near = path
+        while near not in document.places:
+            near = near[:-1]
+        document.problems.append(Problem(document.places[near].line, path, text))
 
 
 def _refuse_secrets(document: Document) -> None:

@@ -182,14 +182,17 @@ class CampaignPaths:
             runs=records.runs.absolute() if records.runs else data / RUNS,
         )
 
-    def attempt(self, label: str, number: int) -> AttemptPaths:
-        """An attempt's folder and files."""
-        return AttemptPaths(self.runs / attempt_path(self.campaign, label, number))
+    def attempt(self, folder: str) -> AttemptPaths:
+        """An attempt's files, by its folder as the records name it."""
+        return AttemptPaths(self.runs / folder)
 
 
-def attempt_path(campaign: str, label: str, number: int) -> PurePosixPath:
-    """An attempt's folder, relative to the runs folder."""
-    return PurePosixPath(_safe(campaign), _safe(label), f"attempt-{number:02d}")
+def attempt_path(
+    campaign: str, label: str, number: int, phase: str = "measure"
+) -> PurePosixPath:
+    """An attempt's folder, relative to the runs folder: `attempt-02`, or `pilot-01`."""
+    kind = "attempt" if phase == "measure" else _safe(phase)
+    return PurePosixPath(_safe(campaign), _safe(label), f"{kind}-{number:02d}")
 
 
 def instance_lock_path(instance: str, environ: Mapping[str, str]) -> Path:

@@ -73,12 +73,12 @@ def as_json(campaign: CampaignRecord, points: Sequence[PointRecord]) -> dict[str
 
 def valid_attempt(point: PointRecord) -> AttemptRecord | None:
     """The attempt that decides a point."""
-    return next((a for a in point.attempts if a.state is AttemptState.VALID), None)
+    return next((a for a in point.measurements if a.state is AttemptState.VALID), None)
 
 
 def _row(point: PointRecord) -> PointRow:
     valid = valid_attempt(point)
-    last = point.attempts[-1] if point.attempts else None
+    last = point.measurements[-1] if point.measurements else None
     shown = valid or last
     metrics = valid.metrics if valid else {}
     tpot_p90_ms = metrics.get("tpot_ms", {}).get("90")
@@ -89,7 +89,7 @@ def _row(point: PointRecord) -> PointRow:
         role=point.role,
         accuracy_planned=point.accuracy,
         state=point.state,
-        attempts=len(point.attempts),
+        attempts=len(point.measurements),
         samples=metrics.get("issued"),
         issue_time_s=metrics.get("issue_span_s"),
         system_tps=_system_tps(metrics),

@@ -127,7 +127,7 @@ def _settle(session: Session, attempt: AttemptRecord, stop: StopRequest) -> None
             f"{attempt.label} attempt {attempt.number} is being run by process {owner.pid}; watch"
             f" it with `pareto status {attempt.campaign}`"
         )
-    paths = session.prepared.paths.attempt(attempt.label, attempt.number)
+    paths = session.prepared.paths.attempt(attempt.folder)
     status = read_status(paths.guard_status)
     if status is None or status.state is GuardState.REFUSED:
         session.records.change_state(

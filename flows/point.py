@@ -19,8 +19,9 @@ from core.layout import AttemptPaths, instance_lock_path
 from core.plan import Point
 from core.progress import Phase
 from core.records import AttemptRecord
-from core.retry import Next, after_failure
+from core.retry import TOO_SHORT, Next, after_failure
 from core.run import planned_run
+from core.sizing import issue_rate
 from core.status import AttemptState
 from core.validate import Verdict, validate
 from core.watchdog import Limits
@@ -80,7 +81,7 @@ class Running:
     @property
     def paths(self) -> AttemptPaths:
         """Where the attempt lies."""
-        return self.session.prepared.paths.attempt(self.point.label, self.attempt.number)
+        return self.session.prepared.paths.attempt(self.attempt.folder)
 
     def step(self, what: str, work: Callable[[], T]) -> T:
         """Run a step of this attempt under its name and tags."""
@@ -278,7 +279,7 @@ def _conclude(running: Running, status: GuardStatus) -> None:
         ended_at=status.end.ended_at,
         reason=_reason(status.end, verdict),
         findings=findings,
-        metrics=_metrics(verdict),
+        metrics=_metrics(verdict, running.point.concurrency),
     )
     if state is not AttemptState.VALID:
         raise PointNotValidError(f"{running.point.label} attempt {attempt.number}", verdict)
@@ -302,8 +303,12 @@ def _reason(end: GuardEnd, verdict: Verdict) -> str | None:
     return ", ".join(sorted(verdict.rules)) or None
 
 
-def _metrics(verdict: Verdict) -> dict[str, Any]:
-    """What was measured, as the records keep it."""
-    if verdict.metrics is None:
+def _metrics(verdict: Verdict, level: int) -> dict[str, Any]:
+    """What was measured, as the records keep it; `rate_qps` only if the rate can be relied on."""
+    found = verdict.metrics
+    if found is None:
         return {}
-    return asdict(verdict.metrics) | {"accuracy_scores": verdict.accuracy_scores}
+    kept = asdict(found) | {"accuracy_scores": verdict.accuracy_scores}
+    if verdict.rules <= {TOO_SHORT} and found.issue_span_s is not None:
+        kept["rate_qps"] = issue_rate(found.issued, level, found.issue_span_s, found.qps or 0.0)
+    return kept

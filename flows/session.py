@@ -15,13 +15,12 @@ from typing import TypeVar
 import yaml
 
 from core.campaign import Campaign
+from core.campaign_diff import changes_since, statement, system_key
 from core.client_config import TEMPLATES, client_config
 from core.errors import SetupError
 from core.plan import Plan, Point, resized
 from core.records import Records, open_records
-from core.sizing import Rate
 from flows.prepare import Prepared
-from tasks.campaign_file import changes_since
 from tasks.client import InstalledClient, inspect_client, validate_config
 from tasks.dataset import check_datasets
 from tasks.disk import check_room, event_bytes
@@ -51,11 +50,7 @@ class Session:
 
     def sized(self, label: str) -> Point:
         """A point, sized by the rates that are known by now."""
-        measured = self.records.measured_rates(self.campaign.campaign)
-        rates = {
-            level: Rate(qps, "measured at this level", guess=False)
-            for level, qps in measured.items()
-        }
+        rates = self.records.measured_rates(self.campaign.campaign)
         return resized(self.campaign, self.plan, rates).point(label)
 
     @property
@@ -104,9 +99,11 @@ def enter(ready: Prepared, found: Surroundings) -> Session:
     records.enter_campaign(
         ready.plan,
         text=ready.loaded.text,
+        statement=statement(ready.campaign),
+        system=system_key(ready.campaign),
         source=ready.loaded.path,
         runs_folder=ready.paths.runs,
-        differences=lambda before: changes_since(ready.loaded, before, ready.env),
+        differences=lambda before: changes_since(before, ready.campaign),
     )
     return Session(
         prepared=ready,

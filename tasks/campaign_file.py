@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from core.campaign import Campaign
-from core.campaign_diff import measurement_differences
 from core.campaign_yaml import load_campaign
 from core.errors import InputError
 from core.yaml_tree import MAX_BYTES
@@ -37,19 +36,6 @@ def read_campaign(path: Path, env: Mapping[str, str]) -> LoadedCampaign:
     absolute = Path(os.path.abspath(path))  # as named: symbolic links are not followed
     campaign = _load(content, str(path), absolute, env)
     return LoadedCampaign(campaign=campaign, text=content.decode("utf-8-sig"), path=absolute)
-
-
-def changes_since(loaded: LoadedCampaign, before: str, env: Mapping[str, str]) -> Sequence[str]:
-    """What in the file could alter a measurement against an earlier text of it.
-
-    Both texts are read with the present environment. An earlier text that can't be read with it
-    counts as a difference: nobody can tell that there is none.
-    """
-    try:
-        old = _load(before, f"{loaded.path} as recorded", loaded.path, env)
-    except InputError as problem:
-        return [f"the text on record can't be compared: {problem}"]
-    return measurement_differences(old, loaded.campaign)
 
 
 def _load(content: str | bytes, source: str, path: Path, env: Mapping[str, str]) -> Campaign:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,6 +26,8 @@ from core.errors import SetupError
 BUSY_TIMEOUT_S = 30
 #: Seconds to wait for PostgreSQL to accept a connection.
 CONNECT_TIMEOUT_S = 10
+#: Seconds between two tries at switching a new SQLite file to write-ahead logging.
+SWITCH_PAUSE_S = 0.01
 #: Key of the advisory lock that a PostgreSQL writer holds; "pareto" in ASCII.
 WRITER_LOCK = 0x70617265746F
 #: Execution option that marks an engine's transactions as writing.
@@ -141,7 +144,21 @@ def _finite(value: Any) -> Any:
 def _set_up_sqlite(connection: sqlite3.Connection, _record: object) -> None:
     connection.isolation_level = None  # transactions begin in `_begin`, not in the driver
     connection.execute("PRAGMA foreign_keys = ON")
-    connection.execute("PRAGMA journal_mode = WAL")
+    _write_ahead(connection)
+
+
+def _write_ahead(connection: sqlite3.Connection) -> None:
+    """Switch the file to WAL, once for good; here SQLite itself doesn't wait for a writer."""
+    deadline_s = time.monotonic() + BUSY_TIMEOUT_S
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as problem:
+            if problem.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline_s:
+                raise
+            time.sleep(SWITCH_PAUSE_S)
+        else:
+            return
 
 
 def _begin(connection: Connection) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,7 +22,7 @@ from sqlalchemy.orm import Session, joinedload, selectinload
 from core.errors import InputError, ParetoError
 from core.files import Manifest
 from core.layout import attempt_path
-from core.plan import Plan, Point
+from core.plan import Plan, Point, as_plain
 from core.records.engine import WRITING, reported, shown, to_json
 from core.records.schema import opened_engine
 from core.records.tables import (
@@ -49,19 +50,15 @@ from core.records.values import (
     point_record,
 )
 from core.seeds import SeedSet
+from core.sizing import Rate
 from core.status import OPEN_STATES, AttemptState, IllegalTransitionError, transition
 
-#: Version of the plan's form in a campaign's record; raise it when `core.plan.Plan` changes.
-PLAN_VERSION = 1
 #: First bytes of what a manifest's digest covers; a new form needs a new number.
 MANIFEST_FORM = b"pareto manifest 1\n"
 #: Campaigns a page.
 PAGE_SIZE = 50
 #: Events a call.
 EVENTS_LIMIT = 1000
-#: Finding of a run that measured well but ended before the region's minimum duration.
-TOO_SHORT = "too-short"
-
 #: What of a planned point its measurements depend on.
 _MEASURED_BY = (
     "concurrency",
@@ -109,9 +106,11 @@ class Records:
         plan: Plan,
         *,
         text: str,
+        statement: Mapping[str, Any],
+        system: str,
         source: Path,
         runs_folder: Path,
-        differences: Callable[[str], Sequence[str]],
+        differences: Callable[[dict[str, Any]], Sequence[str]],
         flow_run_id: str | None = None,
     ) -> CampaignRecord:
         """Create the campaign, or join the one of that name.
@@ -119,10 +118,12 @@ class Records:
         Args:
             plan: The campaign's plan; names it.
             text: The exact YAML.
+            statement: What the YAML states once its variables are filled in, as plain values.
+            system: Key of the measured system: campaigns with the same one share their rates.
             source: The YAML's path.
             runs_folder: Where its attempts go.
-            differences: Given the text on record, says what in the new text could alter a
-                measurement; called only if the texts differ.
+            differences: Given the statement on record, says what in the new one could alter a
+                measurement; called only if text or statement differ.
             flow_run_id: The Prefect flow run that now drives the campaign.
 
         Raises:
@@ -132,13 +133,18 @@ class Records:
             row = session.scalar(select(CampaignRow).where(CampaignRow.name == plan.campaign))
             if row is None:
                 row = _new_campaign(plan, text, source, runs_folder, self._clock())
+                row.statement, row.system = as_json(statement), system
                 row.seed_set = _seed_set_row(session, plan.seed_set)
                 session.add(row)
                 session.flush()
                 _add_points(session, row, plan.points)
                 self._log(session, row.id, "campaign.entered", {"sha256": row.text_sha256})
-            elif row.text_sha256 != _sha256(text):
-                self._change_text(session, row, plan, text, source, differences)
+            elif row.text_sha256 != _sha256(text) or row.statement != as_json(statement):
+                altering = differences(row.statement) or _plan_differences(session, row, plan)
+                if altering:
+                    raise InputError(_changed_campaign(row.name, altering))
+                self._change_text(session, row, plan, text, source)
+                row.statement, row.system = as_json(statement), system
             if flow_run_id is not None:
                 row.flow_run_id = flow_run_id
             return campaign_record(row)
@@ -171,19 +177,27 @@ class Records:
             )
             return tuple(point_record(row) for row in rows)
 
-    def measured_rates(self, name: str) -> dict[int, float]:
-        """Level → queries/s measured in the campaign.
+    def measured_rates(self, name: str) -> dict[int, Rate]:
+        """Level → rate measured in the campaign, or else in the newest other one of its system.
 
-        The rate of a valid attempt counts, and where there is none that of the last attempt that
-        was only too short: its count was wrong, not its speed.
+        An attempt tells a rate if its metrics have `rate_qps`: it is valid, or only its count was
+        wrong and not its speed. What the campaign measured itself comes before a pilot's.
         """
-        rates = {}
-        for point in self.points_with_attempts(name):
-            for attempt in point.attempts:
-                rate = attempt.metrics.get("qps")
-                if _measured_its_rate(attempt) and isinstance(rate, int | float) and rate > 0:
-                    rates[point.concurrency] = float(rate)
-        return rates
+        with self._read() as session:
+            campaign = self._campaign_row(session, name)
+            rows = session.execute(
+                select(PointRow.concurrency, AttemptRow, CampaignRow.name)
+                .join(AttemptRow, AttemptRow.point_id == PointRow.id)
+                .join(CampaignRow, PointRow.campaign_id == CampaignRow.id)
+                .where(CampaignRow.system == campaign.system)
+                .order_by(CampaignRow.id == campaign.id, AttemptRow.phase.desc(), AttemptRow.id)
+            )
+            rates = {}
+            for level, attempt, owner in rows:
+                qps = (attempt.metrics or {}).get("rate_qps")
+                if isinstance(qps, int | float) and math.isfinite(qps) and qps > 0:
+                    rates[level] = Rate(float(qps), _source(attempt, owner, name), guess=False)
+            return rates
 
     # --- Attempts ------------------------------------------------------------------------------
 
@@ -207,13 +221,14 @@ class Records:
         with self._write() as session:
             point = self._point_row(session, name, label)
             _refuse_second_attempt(point)
-            number = 1 + max((attempt.number for attempt in point.attempts), default=0)
+            earlier = (attempt.number for attempt in point.attempts if attempt.phase == phase)
+            number = 1 + max(earlier, default=0)
             row = AttemptRow(
                 point=point,
                 number=number,
                 phase=phase,
                 state=AttemptState.PREPARED,
-                folder=str(attempt_path(point.campaign.name, point.label, number)),
+                folder=str(attempt_path(point.campaign.name, point.label, number, phase)),
                 planned_samples=samples,
                 planned_passes=passes,
                 created_at=self._clock(),
@@ -361,16 +376,12 @@ class Records:
         plan: Plan,
         text: str,
         source: Path,
-        differences: Callable[[str], Sequence[str]],
     ) -> None:
-        """Take the new text if it measures the same."""
-        altering = differences(row.text) or _plan_differences(session, row, plan)
-        if altering:
-            raise InputError(_changed_campaign(row.name, altering))
+        """Take the new text, which measures the same."""
         payload = {"sha256": _sha256(text), "before": row.text}
         self._log(session, row.id, "campaign.changed", payload)
         row.text, row.text_sha256, row.source = text, _sha256(text), str(source)
-        row.plan = plan_form(plan)
+        row.plan = as_json(as_plain(plan))
         _update_points(session, row, plan.points)
 
     def _changed_values(self, wanted: AttemptState, facts: Facts) -> dict[str, Any]:
@@ -437,11 +448,17 @@ class Records:
         return row
 
 
-def plan_form(plan: Plan) -> dict[str, Any]:
-    """The plan as it is kept; seeds are in a table of their own, exact in every reader."""
-    form = {"version": PLAN_VERSION, **asdict(plan), "seed_set": plan.seed_set.id}
-    kept: dict[str, Any] = json.loads(to_json(form))  # lists for tuples, as it is read back
+def as_json(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Plain values as they are read back: lists for tuples."""
+    kept: dict[str, Any] = json.loads(to_json(dict(value)))
     return kept
+
+
+def _source(attempt: AttemptRow, owner: str, asked: str) -> str:
+    """Where a rate comes from, for the plan."""
+    if owner != asked:
+        return f"measured in campaign {owner}"
+    return "measured at this level" if attempt.phase == Phase.MEASURE else "pilot"
 
 
 def manifest_sha256(manifest: Manifest) -> str:
@@ -475,7 +492,7 @@ def _new_campaign(
         created_at=now,
         rehearsal=plan.time_scale is not None,
         time_scale=plan.time_scale,
-        plan=plan_form(plan),
+        plan=as_json(as_plain(plan)),
         c_max=plan.c_max,
         c_min=plan.c_min,
     )
@@ -555,7 +572,7 @@ def _changed_campaign(name: str, altering: Sequence[str]) -> str:
 def _refuse_second_attempt(point: PointRow) -> None:
     where = f"point {point.label} of {point.campaign.name}"
     for attempt in point.attempts:
-        if attempt.state is AttemptState.VALID:
+        if attempt.state is AttemptState.VALID and attempt.phase == Phase.MEASURE:
             raise AttemptRefusedError(
                 f"{where}: attempt {attempt.number} is valid, and a valid point is never measured"
                 " again"
@@ -565,13 +582,3 @@ def _refuse_second_attempt(point: PointRow) -> None:
                 f"{where}: attempt {attempt.number} is {attempt.state} and belongs to process"
                 f" {attempt.pid} on {attempt.host}; wait for it, or stop it"
             )
-
-
-def _measured_its_rate(attempt: AttemptRecord) -> bool:
-    """Whether the attempt's rate can be relied on."""
-    if attempt.state is AttemptState.VALID:
-        return True
-    errors = {
-        finding.get("rule") for finding in attempt.findings if finding.get("severity") == "error"
-    }
-    return attempt.state is AttemptState.INVALID and errors == {TOO_SHORT}

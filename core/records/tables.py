@@ -42,9 +42,10 @@ NAMING = {
 
 
 class Phase(StrEnum):
-    """What an attempt is for; the database also accepts `pilot`, a sizing run ahead of a point."""
+    """What an attempt is for."""
 
     MEASURE = "measure"
+    PILOT = "pilot"  # a short run ahead of a point, for its rate; never a measurement
 
 
 def storable(value: str) -> str:
@@ -159,6 +160,8 @@ class CampaignRow(Base):
     name: Mapped[str] = mapped_column(unique=True)
     text: Mapped[str]
     text_sha256: Mapped[str] = mapped_column(String(64))
+    statement: Mapped[dict[str, Any]]  # what the YAML states, variables filled in
+    system: Mapped[str] = mapped_column(index=True)  # campaigns of one system share their rates
     source: Mapped[str]  # path of the YAML file
     runs_folder: Mapped[str]  # folders of attempts and runs are relative to it
     created_at: Mapped[float]
@@ -201,7 +204,7 @@ class AttemptRow(Base):
 
     __tablename__ = "attempt"
     __table_args__ = (
-        UniqueConstraint("point_id", "number"),
+        UniqueConstraint("point_id", "phase", "number"),
         CheckConstraint("number >= 1", name="number"),
         CheckConstraint("phase IN ('measure', 'pilot')", name="phase"),
         CheckConstraint(

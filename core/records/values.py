@@ -11,6 +11,7 @@ from core.records.tables import (
     AttemptRow,
     CampaignRow,
     EventRow,
+    Phase,
     PointRow,
     RunFileRow,
     RunFolderRow,
@@ -99,8 +100,13 @@ class PointRecord:
 
     @property
     def state(self) -> PointState:
-        """State of the point, derived from its attempts."""
-        return point_state([attempt.state for attempt in self.attempts])
+        """State of the point, derived from its attempts; a pilot is none."""
+        return point_state([attempt.state for attempt in self.measurements])
+
+    @property
+    def measurements(self) -> tuple[AttemptRecord, ...]:
+        """The attempts at the point itself, without pilots."""
+        return tuple(attempt for attempt in self.attempts if attempt.phase == Phase.MEASURE)
 
 
 @dataclass(frozen=True)

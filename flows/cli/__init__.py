@@ -1,4 +1,4 @@
-"""The command `pareto`: parse, call, print, exit code; a command imports what it needs when it is called.
+"""The command `pareto`: parse, call, print, exit code; a command imports what it needs when called.
 
 Exit codes: 0 curve complete and valid; 1 finished with points not valid; 2 the input is wrong;
 3 the set-up is wrong; 4 stopped by a failure; 130 interrupted.
@@ -16,6 +16,7 @@ from core.errors import InputError, InterruptedByUserError, ParetoError
 from flows.cli.check import check
 from flows.cli.db import upgrade
 from flows.cli.demo import demo
+from flows.cli.init import init
 from flows.cli.plan import plan
 from flows.cli.retry import retry
 from flows.cli.run import run
@@ -37,7 +38,7 @@ app = cyclopts.App(
     help_format="markdown",
     result_action="return_value",
 )
-for _command in (plan, check, run, status, retry, runs, demo):
+for _command in (init, plan, check, run, status, retry, runs, demo):
     app.command(_command)
 db = cyclopts.App(name="db", help="Look after the records database.")
 db.command(upgrade)
@@ -52,6 +53,7 @@ def main(arguments: list[str] | None = None) -> None:
 def _exit_code(arguments: list[str] | None) -> int:
     try:
         code = app(arguments, exit_on_error=False, print_error=True)
+        sys.stdout.flush()
     except cyclopts.CycloptsError:
         return InputError.exit_code
     except ParetoError as failure:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -9,9 +10,12 @@ import pytest
 from core.campaign import Campaign, Run
 from core.campaign_diff import (
     HARMLESS,
+    changes_since,
     describe_difference,
     harmless_differences,
     measurement_differences,
+    statement,
+    system_key,
 )
 from tests.campaigns import make_campaign
 
@@ -40,8 +44,6 @@ def test_the_same_campaign_has_no_differences() -> None:
             {"datasets": {"performance": {"path": "/p"}}},
             "datasets.performance.path: /data/perf.jsonl → /p",
         ),
-        ({"run": {"expected_qps": {8: 1.5}}}, "run.expected_qps.8: not set → 1.5"),
-        ({"run": {"min_passes": 2}}, "run.min_passes: 1 → 2"),
         ({"rehearsal": {"time_scale": 0.5}}, "rehearsal.time_scale: not set → 0.5"),
         ({"client": {"overrides": {"a": {"b": None}}}}, "client.overrides.a.b: not set → null"),
         ({"seeds": {"set": "B"}}, "seeds.set: A → B"),
@@ -61,6 +63,8 @@ def test_what_is_measured_matters(sections: dict[str, Any], line: str) -> None:
         ({"run": {"retries": 5}}, "run.retries: 2 → 5"),
         ({"run": {"order": "ascending"}}, "run.order: boundaries-first → ascending"),
         ({"run": {"point_timeout_s": 9}}, "run.point_timeout_s: not set → 9.0"),
+        ({"run": {"expected_qps": {8: 1.5}}}, "run.expected_qps.8: not set → 1.5"),
+        ({"run": {"min_passes": 2}}, "run.min_passes: 1 → 2"),
         ({"records": {"runs": "/r"}}, "records.runs: not set → /r"),
         ({"instance": {"accelerators": 8}}, "instance.accelerators: 1 → 8"),
         ({"endpoint": {"health_path": "/health"}}, "endpoint.health_path: /v1/models → /health"),
@@ -124,3 +128,36 @@ def test_changed_lines_are_shown_without_passwords() -> None:
         "+ url: x://(not shown)@i",
     ]
     assert describe_difference(old, old) == []
+
+
+def test_changes_are_told_against_a_statement_on_record() -> None:
+    """As the records keep it: JSON, without the database's URL."""
+    campaign = make_campaign(
+        run={"expected_qps": {8: 1.5}}, records={"database": "postgresql://u:secret@h/d"}
+    )
+    kept = json.loads(json.dumps(statement(campaign)))
+    assert "secret" not in json.dumps(kept)
+    assert changes_since(kept, campaign) == []
+    assert changes_since(kept, make_campaign(run={"retries": 9})) == []
+    assert changes_since(kept, make_campaign(curve={"c_max": 128})) == ["curve.c_max: 64 → 128"]
+
+
+def test_a_statement_that_is_not_readable_any_more_counts_as_a_change() -> None:
+    kept = statement(make_campaign()) | {"gone": 1}
+    assert changes_since(kept, make_campaign()) == [
+        "the statement on record can't be compared: 1 problems"
+    ]
+
+
+def test_campaigns_of_one_system_share_a_key() -> None:
+    """The curve may differ; what decides the rate at a level may not."""
+    key = system_key(make_campaign())
+    assert system_key(make_campaign(campaign="other", curve={"c_max": 128})) == key
+    for changed in (
+        {"model": {"name": "other"}},
+        {"instance": {"name": "other"}},
+        {"client": {"overrides": {"model_params": {"max_new_tokens": 9}}}},
+        {"datasets": {"performance": {"path": "/p"}}},
+        {"rehearsal": {"time_scale": 0.5}},
+    ):
+        assert system_key(make_campaign(**changed)) != key

@@ -15,7 +15,9 @@ def test_the_page_is_current() -> None:
 def test_every_key_has_a_row_with_its_default_and_description() -> None:
     rows = reference_text().splitlines()
     assert "| `campaign` | text | **needed** | Name: letters, digits, - and _. |" in rows
-    assert any(row.startswith("| `datasets.accuracy[].scorer` | mapping | **needed**") for row in rows)
+    assert any(row.startswith("| `datasets.accuracy[].scorer` | mapping | – | ") for row in rows)
     assert any(row.startswith("| `rehearsal.time_scale` | number | **needed**") for row in rows)
-    assert any(row.startswith("| `curve.levels` | `auto` or list of whole number |") for row in rows)
+    assert any(
+        row.startswith("| `curve.levels` | `auto` or list of whole number |") for row in rows
+    )
     assert all(row.count(" | ") == 3 for row in rows if row.startswith("| `"))

@@ -35,6 +35,7 @@ PATHS_OF_AN_ATTEMPT = {
 
 def test_an_attempt_has_a_folder_of_its_own() -> None:
     assert str(attempt_path("llama31-h200", "c0064", 2)) == "llama31-h200/c0064/attempt-02"
+    assert str(attempt_path("x", "offline", 1, "pilot")) == "x/offline/pilot-01"
     assert str(attempt_path("x", "offline", 123)) == "x/offline/attempt-123"
     tries = list(product("ab", ("c0001", "c0002"), range(1, 200)))
     assert len({attempt_path(*one) for one in tries}) == len(tries)
@@ -68,7 +69,7 @@ def test_records_lie_in_the_data_folder_unless_stated(tmp_path: Path) -> None:
     paths = CampaignPaths.of(make_campaign(records={"folder": str(tmp_path)}))
     assert paths.database_url == f"sqlite:///{tmp_path}/pareto.db"
     assert paths.runs == tmp_path / "runs"
-    assert paths.attempt("c0064", 1).path == tmp_path / "runs" / "unit" / "c0064" / "attempt-01"
+    assert paths.attempt("unit/c0064/attempt-01").path == tmp_path / "runs" / "unit" / "c0064" / "attempt-01"
     stated = {"folder": str(tmp_path), "database": "postgresql://h/d", "runs": "/fast/runs"}
     paths = CampaignPaths.of(make_campaign(records=stated))
     assert (paths.database_url, paths.runs) == ("postgresql://h/d", Path("/fast/runs"))

@@ -2,7 +2,7 @@
 
 The endpoint needs a tenth of a second a request, so that its speed and not that of the machine
 decides how long a point takes: the rates stated in the campaign are never exceeded, and a point
-that is sized by them is never too short.
+that is sized by them, with the margin that the campaign takes, is not too short.
 """
 
 from __future__ import annotations
@@ -96,11 +96,17 @@ def campaign_dict(url: str, **sections: Any) -> dict[str, Any]:
             ],
         },
         "curve": {"c_max": C_MAX, "spares": 0},
-        "run": {"retries": 0, "backoff_s": 0.1, "expected_qps": EXPECTED_QPS},
+        "run": {
+            "retries": 0,
+            "backoff_s": 0.1,
+            "expected_qps": EXPECTED_QPS,
+            "basis": "minimum",
+            "duration_margin": 2.0,
+        },
         "seeds": {"target_cohort": "2026-12-C0"},
         "client": {"command": [sys.executable, "-m", "tasks.rehearsal.client"]},
         "records": {"folder": "data"},
-        "rehearsal": {"time_scale": 0.0003},
+        "rehearsal": {"time_scale": 0.0002},
     }
     return merged(base, sections)
 
@@ -166,8 +172,9 @@ class Place:
 
     def env(self, **variables: str) -> dict[str, str]:
         """Environment of the command: this server, this place, nothing of the caller's."""
+        ours = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
         return {
-            **os.environ,
+            **ours,
             "PYTHONPATH": str(ROOT),
             "PREFECT_API_URL": self.prefect_api_url,
             "PREFECT_HOME": str(self.folder / "prefect-home"),
@@ -333,10 +340,13 @@ def tree(folder: Path) -> set[str]:
     return {path.relative_to(folder).as_posix() for path in folder.rglob("*")}
 
 
-def flow_runs(api_url: str, name: str) -> list[dict[str, Any]]:
-    """Prefect's runs of that name, oldest first."""
-    wanted = {"flow_runs": {"name": {"any_": [name]}}, "sort": "START_TIME_ASC"}
-    return _filtered(api_url, "flow_runs", wanted)
+def flow_runs(place: Place) -> list[dict[str, Any]]:
+    """Prefect's runs of a place's campaign, oldest first."""
+    wanted = {"name": {"any_": [f"{place.name} @ box"]}}
+    found = _filtered(
+        place.prefect_api_url, "flow_runs", {"flow_runs": wanted, "sort": "START_TIME_ASC"}
+    )
+    return [run for run in found if run["parameters"]["campaign_file"] == str(place.file)]
 
 
 def task_runs(api_url: str, flow_run_id: str) -> list[dict[str, Any]]:

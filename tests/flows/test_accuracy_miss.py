@@ -57,11 +57,7 @@ def test_an_accuracy_miss_stops_the_campaign(place: Place) -> None:
     assert states == [PointState.PENDING] * 6
     assert attempt.metrics["accuracy_scores"]["accuracy"]["score"] == 0
     assert {request.kind for request in place.requests()} == {"performance", "accuracy"}
-    (run,) = [
-        run
-        for run in flow_runs(place.prefect_api_url, "curve @ box")
-        if run["parameters"]["campaign_file"] == str(place.file)
-    ]
+    (run,) = flow_runs(place)
     assert run["state_type"] == "FAILED"
     assert shown.count("\x1b[") > 10  # drawn again
     assert "REHEARSAL" in shown

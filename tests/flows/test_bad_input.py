@@ -1,4 +1,4 @@
-"""Input that a run refuses: exit 2, one message that says where and how to correct, nothing made."""
+"""Input that a run refuses: exit 2, one message with the place and the fix, nothing made."""
 
 from __future__ import annotations
 
@@ -31,15 +31,21 @@ def _anchors(_: str) -> str:
 #: What is wrong → the edit that makes it so, and what the message must have.
 MISTAKES: dict[str, tuple[Edit, list[str]]] = {
     "syntax error": (replaced("curve:\n", "curve: [\n"), ["line"]),
-    "tab": (replaced("  c_max", "\tc_max"), ["line", "tab"]),
+    "tab": (replaced("  c_max", "\tc_max"), ["tab"]),
     "duplicate key": (lambda text: text + "campaign: again\n", ["campaign", "line"]),
-    "typo": (replaced("campaign:", "campain:"), ["campain", "line 1", "campaign"]),
+    "typo": (
+        replaced("campaign:", "campain:"),
+        ["yaml:1: campain", "did you mean campaign"],
+    ),
     "typo inside": (replaced("  c_max:", "  cmax:"), ["curve.cmax", "c_max"]),
     "wrong type": (replaced("c_max: 33", "c_max: many"), ["curve.c_max", "many"]),
-    "yes for a string": (replaced("campaign: curve", "campaign: yes"), ["campaign", "line 1"]),
+    "yes for a string": (
+        replaced("campaign: curve", "campaign: yes"),
+        ["campaign.yaml:1: campaign: yes", "quote it"],
+    ),
     "empty file": (lambda _: "", ["empty"]),
     "nested anchors": (_anchors, ["bytes"]),
-    "anchors alone": (lambda text: _anchors(text).partition("# ")[0], ["a0"]),
+    "anchors alone": (lambda text: _anchors(text).partition("# ")[0], ["more than 10,000 values"]),
     "unknown seed set": (replaced("seeds:\n", "seeds:\n  set: Q\n"), ["seeds.set", "Q"]),
     "cohort outside its window": (
         replaced("2026-12-C0", "2031-12-C0"),
@@ -51,7 +57,7 @@ MISTAKES: dict[str, tuple[Edit, list[str]]] = {
     ),
     "API key for its variable": (
         replaced("endpoint:\n", "endpoint:\n  api_key_env: sk-abcdefgh12345678\n"),
-        ["endpoint.api_key_env", "variable"],
+        ["endpoint.api_key_env: (not shown)", "export"],
     ),
     "C_max too low": (replaced("c_max: 33", "c_max: 32"), ["curve.c_max: 32 must be above 32"]),
     "unset variable": (replaced("name: box", "name: ${NO_SUCH_BOX}"), ["NO_SUCH_BOX"]),
@@ -108,7 +114,7 @@ def test_a_folder_and_a_missing_file(bare_place: Place) -> None:
         (["status", "unheard-of"], "no records here"),
         (["status"], "no records here"),
         (["runn"], "runn"),
-        (["run"], "FILE"),
+        (["run"], "--file"),
         (["run", "campaign.yaml", "--pionts", "1"], "--pionts"),
     ],
 )

@@ -232,7 +232,7 @@ def test_plain_lines_tell_the_progress(story: Story) -> None:
 
 def test_prefects_list_of_tasks_reads_as_a_curve(story: Story) -> None:
     """Task names are campaign, level and step, in run order, tagged to search by."""
-    first = flow_runs(story.place.prefect_api_url, f"{NAME} @ box")[0]
+    first = flow_runs(story.place)[0]
     tasks = task_runs(story.place.prefect_api_url, first["id"])
     expected = []
     for label in LABELS:
@@ -245,7 +245,7 @@ def test_prefects_list_of_tasks_reads_as_a_curve(story: Story) -> None:
 
 def test_prefect_shows_what_failed_and_why(story: Story) -> None:
     """The failed point's validate task is Failed with the finding and its advice as message."""
-    first = flow_runs(story.place.prefect_api_url, f"{NAME} @ box")[0]
+    first = flow_runs(story.place)[0]
     tasks = task_runs(story.place.prefect_api_url, first["id"])
     failed = {task["name"]: task["state"]["message"] for task in tasks if _is_failed(task)}
     (finding,) = [f for f in story.place.attempts(THIRD)[0].findings if f["severity"] == "error"]
@@ -257,7 +257,7 @@ def test_prefect_shows_what_failed_and_why(story: Story) -> None:
 
 def test_prefects_runs_end_as_the_campaign_did(story: Story) -> None:
     """Failed while a point is not valid, Completed when all are."""
-    runs = flow_runs(story.place.prefect_api_url, f"{NAME} @ box")
+    runs = flow_runs(story.place)
     assert [run["state_type"] for run in runs] == ["FAILED", "COMPLETED", "COMPLETED"]
     assert THIRD in runs[0]["state"]["message"]
 
@@ -278,8 +278,11 @@ def test_status_tells_the_curve(story: Story) -> None:
         assert row["tps_per_user"] > 0
         assert (story.place.runs / row["folder"]).is_dir()
         assert bool(row["scores"]) == (row["label"] in SCORED)
-    table = story.place.pareto("status", story.place.file)
+    database = f"sqlite:///{story.place.data / 'pareto.db'}"
+    table = story.place.pareto("status", NAME, "--database", database)
     assert "REHEARSAL, not a measurement" in table.out
+    listed = story.place.pareto("status", "--database", database, "--json")
+    assert json.loads(listed.out) == [{"campaign": NAME, "rehearsal": True}]
 
 
 def test_runs_lists_every_attempt_with_its_folder(story: Story) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 import yaml
 
-from core.status import PointState
-from tests.flows.support import REQUEST_S, Place, finish, wait_until, write_datasets
+from core.status import AttemptState, PointState
+from tests.flows.support import REQUEST_S, Place, finish, write_datasets
 
 #: A dataset larger than the highest level, as a dedicated Offline run needs it.
 ROWS = 34
@@ -18,11 +19,14 @@ KEY, VARIABLE = "pk-never-shown-1f6b0c2d4e", "TEST_ENDPOINT_KEY"
 DIALECT = {"PARETO_REHEARSAL_DIALECT": "2026-09"}
 
 
-def test_a_dedicated_offline_curve_with_a_key(place: Place) -> None:
+def test_a_dedicated_offline_curve_with_a_key(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Eight points are valid, five with accuracy; the key is in no file, log or process argument.
 
     The client speaks the later dialect: its configuration starts from its own template.
     """
+    monkeypatch.setenv(VARIABLE, KEY)
     write_datasets(place.folder, ROWS)
     with place.endpoint(api_key_env=VARIABLE):
         place.write(
@@ -30,8 +34,8 @@ def test_a_dedicated_offline_curve_with_a_key(place: Place) -> None:
             curve={"levels": list(LEVELS), "offline": "dedicated"},
             run={"expected_qps": {level: level / REQUEST_S for level in (*LEVELS, ROWS)}},
         )
-        process = place.start("run", place.file, **{VARIABLE: KEY}, **DIALECT)
-        wait_until(place.in_flight, "a request under way")
+        process = place.start("run", place.file, **DIALECT)
+        place.wait_for_attempt("c0033", state=AttemptState.RUNNING)
         arguments = command_lines()
         done = finish(process)
     assert done.code == 0, done

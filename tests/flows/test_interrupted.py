@@ -13,7 +13,6 @@ from typing import Any
 from core.status import AttemptState
 from tests.flows.support import (
     Place,
-    Request,
     finish,
     flow_runs,
     is_alive,
@@ -44,49 +43,87 @@ def processes_of(status: dict[str, Any]) -> list[int]:
     return [status["guard"]["pid"], status["client"]["pid"]]
 
 
-def test_ctrl_c_stops_cleanly_and_continuing_finishes(place: Place) -> None:
-    """Interrupted once: exit 130, the attempt is interrupted, no client is left, the rest is kept.
+def test_stopped_and_killed_again_and_again(place: Place) -> None:
+    """Four attempts at a point: interrupted, followed by the next run, left alone, and valid."""
+    with place.endpoint(stall_after=ANSWERED):
+        place.write()
+        interrupted_once(place)
+        followed_and_interrupted_twice(place)
+        left_without_guard(place)
+    attempts = place.attempts("c0001")
+    states = [(attempt.state, attempt.ended_by) for attempt in attempts]
+    assert states == [
+        (AttemptState.INTERRUPTED, "stop-request"),
+        (AttemptState.INTERRUPTED, "stop-request"),
+        (AttemptState.INTERRUPTED, "lost-guard"),
+        (AttemptState.VALID, "itself"),
+    ]
+    assert place.folders() == {"c0001": 4}
+    late = [r.kind for r in place.requests() if r.received_at >= (attempts[3].started_at or 0)]
+    assert late == ["performance"] * (attempts[3].planned_samples or 0)
+
+
+def interrupted_once(place: Place) -> None:
+    """Ctrl-C: exit 130, the attempt is interrupted, no client is left, Prefect says cancelled.
 
     While it runs, nobody else may load the instance or run the campaign.
     """
-    with place.endpoint(stall_after=ANSWERED):
-        place.write()
-        process, status = running(place)
-        others(place, process.pid)
+    process, status = running(place)
+    others(place, process.pid)
+    process.send_signal(signal.SIGINT)
+    done = finish(process)
+    assert done.code == 130, done
+    assert "stopped (Ctrl-C) during c0001; run the same file again to continue" in done.err
+    assert "Traceback" not in done.err
+    (attempt,) = place.attempts("c0001")
+    assert attempt.reason == "Ctrl-C"
+    assert place.guard("c0001")["end"]["signals"][0] == "SIGINT"
+    assert not any(is_alive(pid) for pid in processes_of(status))
+    assert place.in_flight() == 0
+    assert flow_runs(place)[0]["state_type"] == "CANCELLED"
 
-        process.send_signal(signal.SIGINT)
-        done = finish(process)
-        assert done.code == 130, done
-        assert "stopped (Ctrl-C) during c0001; run the same file again to continue" in done.err
-        (attempt,) = place.attempts("c0001")
-        assert attempt.state is AttemptState.INTERRUPTED
-        assert attempt.reason == "Ctrl-C"
-        assert attempt.ended_by == "stop-request"
-        assert place.guard("c0001")["end"]["signals"][0] == "SIGINT"
-        assert not any(is_alive(pid) for pid in processes_of(status))
-        assert place.in_flight() == 0
-        run = flow_runs(place.prefect_api_url, "curve @ box")[-1]
-        assert run["state_type"] == "CANCELLED"
 
-        # Twice, by whatever signal: at once. SIGTERM is a request too, also within Prefect's flow.
-        place.set_faults(stall_after=ANSWERED)
-        process, status = running(place, number=2)
-        process.send_signal(signal.SIGTERM)
-        wait_until(lambda: place.guard("c0001", 2)["stop_reason"], "the guard's answer")
-        process.send_signal(signal.SIGINT)
-        done = finish(process)
-        assert done.code == 130, done
-        assert "stopped (SIGTERM)" in done.err
-        assert "Traceback" not in done.err
-        assert place.guard("c0001", 2)["end"]["signals"][-1] == "SIGKILL"
-        assert not any(is_alive(pid) for pid in processes_of(status))
+def followed_and_interrupted_twice(place: Place) -> None:
+    """Killed, the next run follows the client; asked to stop twice, it ends it at once.
 
-        place.set_faults()
-        done = place.pareto("run", place.file, "--points", "1")
-    assert "c0001 attempt 3: valid" in done.out, done
-    states = [attempt.state for attempt in place.attempts("c0001")]
-    assert states == [AttemptState.INTERRUPTED, AttemptState.INTERRUPTED, AttemptState.VALID]
-    assert place.folders() == {"c0001": 3}
+    SIGTERM is a request to stop as well, although Prefect takes that signal while a flow runs.
+    """
+    place.set_faults(stall_after=ANSWERED)
+    process, status = running(place, number=2)
+    kill(process.pid)
+    finish(process)
+    runs = len(campaign_starts(place))
+    process = place.start("run", place.file, "--points", "1")
+    wait_until(lambda: len(campaign_starts(place)) > runs, "the next run")
+    process.send_signal(signal.SIGTERM)
+    wait_until(lambda: place.guard("c0001", 2)["stop_reason"], "the guard's answer")
+    process.send_signal(signal.SIGINT)
+    done = finish(process)
+    assert done.code == 130, done
+    assert "stopped (SIGTERM) during c0001" in done.err
+    assert "Traceback" not in done.err
+    assert place.guard("c0001", 2)["end"]["signals"][-1] == "SIGKILL"
+    assert not any(is_alive(pid) for pid in processes_of(status))
+
+
+def left_without_guard(place: Place) -> None:
+    """Both killed: the next run ends the client that nobody watched, and measures anew."""
+    place.set_faults(stall_after=ANSWERED)
+    process, status = running(place, number=3)
+    guard, client = processes_of(status)
+    kill(process.pid)
+    finish(process)
+    kill(guard)
+    assert is_alive(client)
+    place.set_faults()
+    done = place.pareto("run", place.file, "--points", "1")
+    assert done.code == 1, done
+    assert not is_alive(client)
+
+
+def campaign_starts(place: Place) -> list[float]:
+    """When the campaign was started, by whomever."""
+    return [e.at for e in place.records.events("curve") if e.kind == "campaign.started"]
 
 
 def others(place: Place, holder: int) -> None:
@@ -125,47 +162,3 @@ def test_a_measurement_outlives_its_orchestrator(place: Place) -> None:
     (attempt,) = place.attempts("c0001")
     assert attempt.state is AttemptState.VALID
     assert [r.kind for r in place.requests()] == ["performance"] * (attempt.planned_samples or 0)
-
-
-def test_a_live_guard_is_followed_and_a_dead_one_is_cleared_away(place: Place) -> None:
-    """After a kill: a client under guard is followed by the next run, one without is ended."""
-    with place.endpoint(stall_after=ANSWERED):
-        place.write()
-        process, status = running(place)
-        kill(process.pid)
-        finish(process)
-
-        following = place.start("run", place.file, "--points", "1")
-        wait_until(lambda: _events(place).count("campaign.started") > 1, "the next run")
-        following.send_signal(signal.SIGINT)
-        done = finish(following)
-        assert done.code == 130, done
-        (attempt,) = place.attempts("c0001")
-        assert (attempt.state, attempt.ended_by) == (AttemptState.INTERRUPTED, "stop-request")
-        assert not any(is_alive(pid) for pid in processes_of(status))
-
-        place.set_faults(stall_after=ANSWERED)
-        process, status = running(place, number=2)
-        kill(process.pid)
-        finish(process)
-        guard, client = processes_of(status)
-        kill(guard)
-        assert is_alive(client)
-        place.set_faults()
-        done = place.pareto("run", place.file, "--points", "1")
-        assert not is_alive(client)
-    second, third = place.attempts("c0001")[1:]
-    assert (second.state, second.ended_by) == (AttemptState.INTERRUPTED, "lost-guard")
-    assert third.state is AttemptState.VALID
-    late = requests_since(place, third.started_at)
-    assert [request.kind for request in late] == ["performance"] * (third.planned_samples or 0)
-    assert done.code == 1, done
-
-
-def _events(place: Place) -> list[str]:
-    return [event.kind for event in place.records.events("curve")]
-
-
-def requests_since(place: Place, moment: float | None) -> list[Request]:
-    """Measured requests from a moment on."""
-    return [request for request in place.requests() if request.received_at >= (moment or 0)]

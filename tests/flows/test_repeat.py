@@ -38,16 +38,16 @@ def play(folder: Path, prefect_api_url: str) -> None:
         steps[step] = {"done": asdict(done), "requests": len(place.requests())}
 
     with place.endpoint():
-        # One request of the first point fails; the second point is sized by far too low a rate.
-        run = {"retries": 1, "duration_margin": 3.0, "expected_qps": {9: 0.5}}
-        place.write(run=run)
+        # One request of the first point fails; the second is sized by the rate of the first.
+        run, scale = {"retries": 1}, {"time_scale": 0.001}
+        place.write(run=run, rehearsal=scale)
         place.set_faults(error_next=1)
         note("run", place.pareto("run", place.file, "--points", "1,9"))
 
-        place.write(run=run, curve={"c_max": 34}, model={"tokenizer": "words"})
+        place.write(rehearsal=scale, curve={"c_max": 34}, model={"tokenizer": "words"})
         note("altered", place.pareto("run", place.file, "--points", "1"))
 
-        place.write(run={**run, "retries": 0})
+        place.write(rehearsal=scale)
         place.set_faults(error_next=1)
         note("harmless", place.pareto("run", place.file, "--points", "2"))
 
@@ -86,9 +86,9 @@ def test_a_run_that_was_too_short_is_sized_anew(story: Story) -> None:
     assert (first.state, last.state) == (AttemptState.INVALID, AttemptState.VALID)
     assert all(attempt.reason == "too-short" for attempt in between)
     assert (last.planned_samples or 0) > (first.planned_samples or 0)
-    wanted = first.metrics["qps"] * story.place.points()["c0009"].min_duration_ms / 1000 * 3
-    if not between:
-        assert wanted <= (last.planned_samples or 0) < wanted + 8
+    before = between[-1] if between else first
+    minimum_s = story.place.points()["c0009"].min_duration_ms / 1000
+    assert (last.planned_samples or 0) >= before.metrics["qps"] * minimum_s * 2
 
 
 def test_points_limits_what_is_run(story: Story) -> None:
@@ -144,7 +144,7 @@ def test_retry_by_name_runs_the_failed_points_only(story: Story) -> None:
 
 def test_a_second_attempt_is_told_apart_in_prefect(story: Story) -> None:
     """The tasks of a second attempt carry its number."""
-    first = flow_runs(story.place.prefect_api_url, f"{NAME} @ box")[0]
+    first = flow_runs(story.place)[0]
     names = [task["name"] for task in task_runs(story.place.prefect_api_url, first["id"])]
     assert names[:6] == [
         f"{NAME} · c0001 · {step}{again}"

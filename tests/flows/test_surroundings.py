@@ -258,31 +258,21 @@ def test_prefect_server_that_does_not_answer(served: Place) -> None:
     assert not any(point.attempts for point in served.points().values())
 
 
-def test_check_tells_what_it_found(served: Place) -> None:
-    """`pareto check` on good surroundings: exit 0, one short request and no other, nothing made."""
+def test_check_tells_what_it_found(served: Place, healthy: Place) -> None:
+    """`pareto check` on good surroundings: exit 0, one short request and no load, nothing made.
+
+    The official client uses no proxy, so the environment's proxy is not asked.
+    """
     served.write()
     before = tree(served.folder)
-    done = served.pareto("check", served.file)
+    done = served.pareto("check", served.file, HTTP_PROXY="http://127.0.0.1:9")
     assert done.code == 0, done
     assert "serves rehearsal-model" in done.out
     assert "every configuration accepted" in done.out
     assert "8 performance rows; accuracy 36 rows" in done.out
     assert tree(served.folder) == before
-
-
-def test_no_load_was_sent(healthy: Place, served: Place) -> None:
-    """Of all the refused runs the endpoint saw short requests at most."""
-    served.write(client={"command": ["no-such-client"]})
-    refused(served)
     assert healthy.requests() == []
     assert {request.kind for request in healthy.all_requests()} == {"other"}
-
-
-def test_the_environments_proxy_is_not_asked(served: Place) -> None:
-    """The official client uses no proxy, so neither does the preflight."""
-    served.write()
-    done = served.pareto("check", served.file, HTTP_PROXY="http://127.0.0.1:9")
-    assert done.code == 0, done
 
 
 def test_datasets_are_checked_before_the_endpoint_is_asked(bare_place: Place) -> None:

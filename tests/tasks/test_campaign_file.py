@@ -10,7 +10,7 @@ import pytest
 
 from core.errors import InputError
 from core.yaml_tree import MAX_BYTES
-from tasks.campaign_file import changes_since, read_campaign
+from tasks.campaign_file import load_recorded, read_campaign
 
 REHEARSAL = Path(__file__).parents[2] / "campaigns" / "rehearsal.yaml"
 
@@ -105,17 +105,11 @@ def test_a_mistake_is_told_under_the_name_that_was_given(tmp_path: Path) -> None
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_changes_are_told_against_an_earlier_text() -> None:
+def test_a_recorded_text_is_read_as_if_it_still_lay_in_its_file(tmp_path: Path) -> None:
+    """`pareto retry NAME` needs no file."""
     loaded = read_campaign(REHEARSAL, {})
-    assert changes_since(loaded, loaded.text, {}) == []
-    assert changes_since(loaded, loaded.text.replace("retries: 2", "retries: 3"), {}) == []
-    assert changes_since(loaded, loaded.text.replace("c_max: 64", "c_max: 128"), {}) == [
-        "curve.c_max: 128 → 64"
-    ]
-
-
-def test_an_earlier_text_that_is_not_readable_any_more_counts_as_a_change() -> None:
-    loaded = read_campaign(REHEARSAL, {})
-    (line,) = changes_since(loaded, loaded.text + "gone: 1\n", {})
-    assert line.startswith("the text on record can't be compared: ")
-    assert "gone: unknown key" in line
+    again = load_recorded(loaded.text, loaded.path, {})
+    assert again == loaded
+    broken = tmp_path / "gone.yaml"
+    with pytest.raises(InputError, match=r"gone\.yaml as recorded:1"):
+        load_recorded("nonsense: 1\n", broken, {})

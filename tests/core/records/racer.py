@@ -42,6 +42,8 @@ class Racer:
         campaign = self.records.enter_campaign(
             make_plan(make_campaign(), 1000),
             text="campaign: unit\n",
+            statement={"campaign": "unit"},
+            system="box",
             source=Path("/u.yaml"),
             runs_folder=Path("/runs"),
             differences=lambda _old: ["never asked"],

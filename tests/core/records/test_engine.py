@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -57,6 +59,33 @@ def test_sqlite_connections_enforce_keys_and_write_ahead(tmp_path: Path) -> None
         assert connection.exec_driver_sql("PRAGMA foreign_keys").scalar() == 1
         assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
         assert connection.exec_driver_sql("PRAGMA busy_timeout").scalar() == 30_000
+
+
+def test_a_new_file_that_another_writes_is_waited_for(tmp_path: Path) -> None:
+    """Two programs that open a new file at once: SQLite fails the second's switch to WAL."""
+    path = tmp_path / "pareto.db"
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(lambda: make_engine(parsed_url(f"sqlite:///{path}")).connect())
+        with pytest.raises(TimeoutError):
+            waiting.result(timeout=0.3)
+        other.execute("COMMIT")
+        with waiting.result() as connection:
+            assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
+    other.close()
+
+
+def test_a_new_file_that_another_never_lets_go_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine_module, "BUSY_TIMEOUT_S", 0.1)
+    path = tmp_path / "pareto.db"
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(RecordsUnavailableError, match="database is locked"):
+        open_records(f"sqlite:///{path}")
+    other.close()
 
 
 def short_wait(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,11 +20,11 @@ from core.records.tables import Base
 
 PG_SCHEMA = """
     SELECT conrelid::regclass::text || ' ' || conname || ' ' || pg_get_constraintdef(oid)
-    FROM pg_constraint WHERE connamespace = 'public'::regnamespace
-    UNION ALL SELECT indexdef FROM pg_indexes WHERE schemaname = 'public'
+    FROM pg_constraint WHERE connamespace = current_schema()::regnamespace
+    UNION ALL SELECT indexdef FROM pg_indexes WHERE schemaname = current_schema()
     UNION ALL SELECT table_name || ' ' || column_name || ' ' || data_type || ' ' || is_nullable
         || ' ' || coalesce(character_maximum_length::text, '')
-    FROM information_schema.columns WHERE table_schema = 'public'
+    FROM information_schema.columns WHERE table_schema = current_schema()
 """
 SQLITE_SCHEMA = "SELECT sql FROM sqlite_master WHERE type IN ('table', 'index') AND sql <> ''"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -16,11 +17,19 @@ from core.files import ManifestEntry
 from core.files import manifest as read_manifest
 from core.layout import attempt_path
 from core.plan import Plan, make_plan
-from core.records import AttemptRecord, AttemptRefusedError, Owner, Records, manifest_sha256
+from core.records import (
+    AttemptRecord,
+    AttemptRefusedError,
+    Owner,
+    Phase,
+    Records,
+    manifest_sha256,
+)
 from core.records import store as store_module
 from core.records.engine import WRITING, make_engine, parsed_url
 from core.records.tables import CampaignRow, FileName, escaped, storable, unescaped
 from core.seeds import SeedSet
+from core.sizing import Rate
 from core.status import AttemptState, IllegalTransitionError, PointState
 from tests.campaigns import make_campaign
 
@@ -91,8 +100,8 @@ def test_campaigns_share_the_row_of_a_seed_set_but_not_of_another_with_its_name(
 def test_the_same_text_joins_without_a_question(records: Records, enter) -> None:
     first = enter()
 
-    def never(_old: str) -> list[str]:
-        raise AssertionError("asked for differences of equal texts")
+    def never(_old: object) -> list[str]:
+        raise AssertionError("asked for differences of equal statements")
 
     assert enter(differences=never) == first
     assert enter(differences=never, flow_run_id="f2").flow_run_id == "f2"
@@ -103,16 +112,27 @@ def test_a_changed_text_that_could_alter_a_measurement_is_refused_with_what_chan
     records: Records, enter
 ) -> None:
     first = enter()
-    asked: list[str] = []
+    asked: list[dict[str, object]] = []
 
-    def differences(old: str) -> list[str]:
+    def differences(old: dict[str, object]) -> list[str]:
         asked.append(old)
         return ["run.min_passes: 1 → 2"]
 
     with pytest.raises(InputError, match=r"(?s)'unit'.*run.min_passes: 1 → 2.*another name"):
         enter(text="changed", differences=differences)
-    assert asked == [first.text]
+    assert asked == [{"campaign": "unit"}]
     assert records.campaign("unit") == first
+
+
+def test_a_changed_environment_is_a_change_though_the_text_stays(records: Records, enter) -> None:
+    """Variables are filled in from the environment: the same text may state something else."""
+    enter()
+    with pytest.raises(InputError, match="c_max: 64 → 65"):
+        enter(statement={"campaign": "other"}, differences=lambda _old: ["c_max: 64 → 65"])
+    enter(statement={"campaign": "harmless"})
+    asked: list[object] = []
+    enter(statement={"campaign": "again"}, differences=lambda old: asked.append(old) or [])
+    assert asked == [{"campaign": "harmless"}]
 
 
 def test_a_harmless_change_is_stored_and_the_text_before_it_is_kept(
@@ -309,49 +329,61 @@ def test_broken_numbers_and_bytes_of_a_run_go_on_record(
 
 # --- Rates -------------------------------------------------------------------------------------
 
-TOO_SHORT = {"rule": "too-short", "severity": "error"}
-
-
 @pytest.mark.parametrize(
-    ("state", "findings", "metrics", "rates"),
+    ("metrics", "rates"),
     [
-        ("valid", [], {"qps": 2.5}, {64: 2.5}),
-        ("valid", [{"rule": "x", "severity": "warning"}], {"qps": 3}, {64: 3.0}),
-        ("valid", [], {}, {}),
-        ("valid", [], {"qps": None}, {}),
-        ("valid", [], {"qps": 0}, {}),
-        ("invalid", [TOO_SHORT], {"qps": 2.5}, {64: 2.5}),
-        ("invalid", [TOO_SHORT, {"rule": "x", "severity": "warning"}], {"qps": 2.5}, {64: 2.5}),
-        ("invalid", [TOO_SHORT, {"rule": "x", "severity": "error"}], {"qps": 2.5}, {}),
-        ("invalid", [{"rule": "x", "severity": "error"}], {"qps": 2.5}, {}),
-        ("failed", [TOO_SHORT], {"qps": 2.5}, {}),
-        ("interrupted", [], {"qps": 2.5}, {}),
+        ({"rate_qps": 2.5}, {64: 2.5}),
+        ({"rate_qps": 3}, {64: 3.0}),
+        ({"qps": 2.5}, {}),  # not one to rely on
+        ({}, {}),
+        ({"rate_qps": None}, {}),
+        ({"rate_qps": 0}, {}),
+        ({"rate_qps": -1.0}, {}),
+        ({"rate_qps": float("inf")}, {}),
+        ({"rate_qps": "2.5"}, {}),
     ],
 )
-def test_a_rate_counts_if_the_attempt_is_valid_or_only_too_short(
-    records: Records,
-    enter,
-    owner: Owner,
-    state: str,
-    findings: list[dict[str, str]],
-    metrics: dict[str, float],
-    rates: dict[int, float],
+def test_a_rate_counts_if_the_attempt_says_that_it_can_be_relied_on(
+    records: Records, enter, owner: Owner, metrics: dict[str, Any], rates: dict[int, float]
 ) -> None:
     enter()
     attempt = records.new_attempt("unit", "c0064", owner=owner)
-    end(records, attempt, AttemptState(state), findings=findings, metrics=metrics)
-    assert records.measured_rates("unit") == rates
+    end(records, attempt, AttemptState.INVALID, metrics=metrics)
+    assert {at: rate.qps for at, rate in records.measured_rates("unit").items()} == rates
 
 
-def test_the_valid_rate_replaces_that_of_a_run_too_short(
-    records: Records, enter, owner: Owner
+def test_rates_name_their_source_and_the_best_comes_first(
+    records: Records, enter, plan: Plan, owner: Owner
 ) -> None:
+    """Own attempts, then own pilots, then other campaigns of the same system."""
+    for name, system, qps in (("older", "box", 1.0), ("strange", "elsewhere", 99.0)):
+        enter(plan=replace(plan, campaign=name), system=system)
+        attempt = records.new_attempt(name, "c0064", owner=owner)
+        end(records, attempt, AttemptState.VALID, metrics={"rate_qps": qps})
     enter()
+    found = records.measured_rates("unit")
+    assert found == {64: Rate(1.0, "measured in campaign older", guess=False)}
     first = records.new_attempt("unit", "c0064", owner=owner)
-    end(records, first, AttemptState.INVALID, findings=[TOO_SHORT], metrics={"qps": 2.0})
+    end(records, first, AttemptState.INVALID, metrics={"rate_qps": 2.0})
+    pilot = records.new_attempt("unit", "c0064", owner=owner, phase=Phase.PILOT)
+    end(records, pilot, AttemptState.VALID, metrics={"rate_qps": 3.0})
+    found = records.measured_rates("unit")
+    assert found == {64: Rate(2.0, "measured at this level", guess=False)}
     second = records.new_attempt("unit", "c0064", owner=owner)
-    end(records, second, AttemptState.VALID, metrics={"qps": 1.9})
-    assert records.measured_rates("unit") == {64: 1.9}
+    end(records, second, AttemptState.VALID, metrics={"rate_qps": 1.9})
+    assert records.measured_rates("unit")[64].qps == 1.9
+
+
+def test_a_pilot_is_no_measurement(records: Records, enter, owner: Owner) -> None:
+    """It has a folder and numbers of its own, and leaves its point as it was."""
+    enter()
+    pilot = records.new_attempt("unit", "c0064", owner=owner, phase=Phase.PILOT)
+    end(records, pilot, AttemptState.VALID, metrics={"rate_qps": 3.0})
+    assert pilot.folder == "unit/c0064/pilot-01"
+    (point,) = (p for p in records.points_with_attempts("unit") if p.label == "c0064")
+    assert (point.state, point.measurements) == (PointState.PENDING, ())
+    attempt = records.new_attempt("unit", "c0064", owner=owner)
+    assert (attempt.number, attempt.folder) == (1, "unit/c0064/attempt-01")
 
 
 # --- Run folders -------------------------------------------------------------------------------
@@ -486,6 +518,8 @@ def test_times_come_from_the_clock_given(records: Records, plan: Plan, owner: Ow
     timed.enter_campaign(
         plan,
         text="",
+        statement={},
+        system="box",
         source=Path("/u"),
         runs_folder=Path("/r"),
         differences=lambda _old: [],

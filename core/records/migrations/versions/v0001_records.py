@@ -61,6 +61,8 @@ def _create_campaign() -> None:
         sa.Column("name", sa.Text(), nullable=False),
         sa.Column("text", sa.Text(), nullable=False),
         sa.Column("text_sha256", sa.String(64), nullable=False),
+        sa.Column("statement", sa.JSON(), nullable=False),
+        sa.Column("system", sa.Text(), nullable=False),
         sa.Column("source", sa.Text(), nullable=False),
         sa.Column("runs_folder", sa.Text(), nullable=False),
         sa.Column("created_at", sa.Double(), nullable=False),
@@ -78,6 +80,7 @@ def _create_campaign() -> None:
         sa.PrimaryKeyConstraint("id", name="pk_campaign"),
         sa.UniqueConstraint("name", name="uq_campaign_name"),
     )
+    op.create_index("ix_campaign_system", "campaign", ["system"])
 
 
 def _create_point() -> None:
@@ -131,7 +134,7 @@ def _create_attempt() -> None:
         ),
         sa.ForeignKeyConstraint(["point_id"], ["point.id"], name="fk_attempt_point_id"),
         sa.PrimaryKeyConstraint("id", name="pk_attempt"),
-        sa.UniqueConstraint("point_id", "number", name="uq_attempt_point_id_number"),
+        sa.UniqueConstraint("point_id", "phase", "number", name="uq_attempt_point_id_phase_number"),
     )
     _create_partial_index("uq_attempt_open", ["point_id"], "state IN ('prepared', 'running')")
     _create_partial_index("uq_attempt_valid", ["point_id", "phase"], "state = 'valid'")

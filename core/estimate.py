@@ -1,0 +1,194 @@
+"""What a campaign costs, told before it is paid: wall time, accelerator-hours and disk.
+
+Every number is a span: where a rate or a size is a guess, from the cheapest to the dearest that the
+guess allows. `docs/sizing.md` derives the numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from core.campaign import Campaign
+from core.plan import Plan, Point
+from core.records.values import AttemptRecord, PointRecord
+from core.status import AttemptState
+
+#: Start-up, shutdown and reporting of one client run, seconds: the reference client took 11–12 s
+#: with one worker and 24 s with its default of ten, before validation and hashing.
+FIRST_OVERHEAD_S = 30.0
+#: Bytes of `events.jsonl` a sample without its chunks, and each streamed chunk (measured).
+BYTES_PER_SAMPLE, BYTES_PER_CHUNK = 730, 162
+#: Most new tokens where the campaign doesn't say: the default of the client's template.
+DEFAULT_MAX_TOKENS = 1024
+#: How far a guessed rate may be off, either way.
+GUESS_FACTOR = 2.0
+SECONDS_PER_HOUR = 3600
+
+
+@dataclass(frozen=True)
+class Span:
+    """An amount from the lowest to the highest that is likely; `high` None: no bound is known."""
+
+    low: float
+    expected: float
+    high: float | None
+
+    @classmethod
+    def exact(cls, amount: float) -> Span:
+        """An amount that is known."""
+        return cls(amount, amount, amount)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether nothing of it is a guess."""
+        return self.low == self.high
+
+    def __add__(self, other: Span) -> Span:
+        unknown = self.high is None or other.high is None
+        high = None if unknown else (self.high or 0.0) + (other.high or 0.0)
+        return Span(self.low + other.low, self.expected + other.expected, high)
+
+    def times(self, factor: float) -> Span:
+        """The span scaled."""
+        high = None if self.high is None else self.high * factor
+        return Span(self.low * factor, self.expected * factor, high)
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What one client run costs beside its load: learned from recorded runs, or a first guess."""
+
+    overhead_s: float
+    accuracy_factor: float  # time of an accuracy run over its samples at the measured rate
+    bytes_per_sample: Span
+    learned: bool
+
+
+@dataclass(frozen=True)
+class PointEstimate:
+    """What one point costs."""
+
+    label: str
+    wall_s: Span
+    disk_bytes: Span
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What the points of a campaign cost, together and one by one."""
+
+    points: tuple[PointEstimate, ...]
+    wall_s: Span
+    disk_bytes: Span
+    accelerators: int
+
+    @property
+    def accelerator_hours(self) -> Span:
+        """Exclusive time of every accelerator of the instance."""
+        return self.wall_s.times(self.accelerators / SECONDS_PER_HOUR)
+
+
+def first_costs(campaign: Campaign) -> Costs:
+    """What is assumed before anything was recorded."""
+    params = campaign.client.overrides.get("model_params") or {}
+    tokens = params.get("max_new_tokens", DEFAULT_MAX_TOKENS)
+    most = BYTES_PER_SAMPLE + BYTES_PER_CHUNK * int(tokens)
+    span = Span(BYTES_PER_SAMPLE + BYTES_PER_CHUNK, (BYTES_PER_SAMPLE + most) / 2, most)
+    return Costs(FIRST_OVERHEAD_S, accuracy_factor=1.0, bytes_per_sample=span, learned=False)
+
+
+def learned_costs(campaign: Campaign, points: Sequence[PointRecord], scored: int) -> Costs:
+    """What recorded attempts of the campaign show; the first guess for what they don't.
+
+    Args:
+        campaign: The campaign.
+        points: Its points with their attempts.
+        scored: Samples of one accuracy run.
+    """
+    first = first_costs(campaign)
+    valid = [
+        (point, attempt)
+        for point in points
+        for attempt in point.measurements
+        if attempt.state is AttemptState.VALID and attempt.metrics.get("issue_span_s") is not None
+    ]
+    if not valid:
+        return first
+    plain = [_outside_load_s(attempt) for point, attempt in valid if not point.accuracy]
+    overhead_s = max(0.0, median(plain)) if plain else first.overhead_s
+    factors = [
+        max(0.0, _outside_load_s(attempt) - overhead_s) * attempt.metrics["qps"] / scored
+        for point, attempt in valid
+        if point.accuracy and scored
+    ]
+    sizes = [
+        attempt.run_folder.total_bytes
+        / (attempt.metrics["issued"] + (scored if point.accuracy else 0))
+        for point, attempt in valid
+        if attempt.run_folder
+    ]
+    return Costs(
+        overhead_s=overhead_s,
+        accuracy_factor=median(factors) if factors else first.accuracy_factor,
+        bytes_per_sample=Span.exact(median(sizes)) if sizes else first.bytes_per_sample,
+        learned=True,
+    )
+
+
+def estimate(
+    campaign: Campaign,
+    plan: Plan,
+    costs: Costs,
+    *,
+    scored: int,
+    labels: Sequence[str] | None = None,
+) -> Estimate:
+    """What the points still cost.
+
+    Args:
+        campaign: The campaign.
+        plan: Its plan, sized by the rates that are known.
+        costs: What a run costs beside its load.
+        scored: Samples of one accuracy run, over all accuracy datasets.
+        labels: Points to count; default: all.
+    """
+    wanted = [point for point in plan.points if labels is None or point.label in labels]
+    points = tuple(_point(campaign, point, costs, scored) for point in wanted)
+    none = Span.exact(0.0)
+    return Estimate(
+        points=points,
+        wall_s=sum((point.wall_s for point in points), none),
+        disk_bytes=sum((point.disk_bytes for point in points), none),
+        accelerators=campaign.instance.accelerators,
+    )
+
+
+def _point(campaign: Campaign, point: Point, costs: Costs, scored: int) -> PointEstimate:
+    samples = (point.sizing.samples or 0) + (scored if point.accuracy else 0)
+    overhead = Span.exact(costs.overhead_s)
+    return PointEstimate(
+        label=point.label,
+        wall_s=_load_s(campaign, point, costs, scored) + overhead,
+        disk_bytes=costs.bytes_per_sample.times(samples),
+    )
+
+
+def _load_s(campaign: Campaign, point: Point, costs: Costs, scored: int) -> Span:
+    """Time under load: the timed phase, and the accuracy run where the point carries one."""
+    rate = point.sizing.rate
+    if rate is None or point.sizing.issue_time_s is None:
+        shortest = point.min_duration_ms / 1000 * campaign.run.duration_margin
+        return Span(shortest, shortest, None)
+    accuracy_s = costs.accuracy_factor * scored / rate.qps if point.accuracy else 0.0
+    load_s = point.sizing.issue_time_s + accuracy_s
+    if not rate.guess:
+        return Span.exact(load_s)
+    return Span(load_s / GUESS_FACTOR, load_s, load_s * GUESS_FACTOR)
+
+
+def _outside_load_s(attempt: AttemptRecord) -> float:
+    """Time of an attempt outside its timed phase's issue time."""
+    span_s: float = attempt.metrics["issue_span_s"]
+    return (attempt.ended_at or 0.0) - (attempt.started_at or 0.0) - span_s
