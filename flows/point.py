@@ -181,7 +181,7 @@ def _measure(running: Running) -> None:
                 session.client.command, paths.client_yaml, accuracy=running.point.accuracy
             )
         ),
-        cwd=paths.path,
+        cwd=session.campaign.records.folder,  # the client keeps datasets that it downloads here
         stdout_path=paths.client_stdout,
         stderr_path=paths.client_stderr,
         status_path=paths.guard_status,

@@ -19,6 +19,7 @@ from core.campaign_diff import changes_since, statement, system_key
 from core.client_config import TEMPLATES, client_config
 from core.errors import SetupError
 from core.plan import Plan, Point, resized
+from core.preset_fill import too_few_samples
 from core.records import Records, open_records
 from flows.prepare import Prepared
 from tasks.client import InstalledClient, inspect_client, validate_config
@@ -77,6 +78,9 @@ def preflight(ready: Prepared) -> Surroundings:
     campaign = ready.campaign
     auth_headers(campaign, ready.env)
     _, accuracy_rows = check_datasets(campaign)
+    too_few = too_few_samples(campaign, accuracy_rows)
+    if too_few is not None:
+        raise SetupError(too_few)
     check_room(ready.paths.runs, 0)
     names = sorted({TEMPLATES[point.load_pattern] for point in ready.plan.points})
     client, _ = _side_by_side(

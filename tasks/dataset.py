@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,9 @@ from core.errors import SetupError
 
 #: Characters of a CSV field: long contexts exceed the 131,072 that Python's reader starts with.
 _LONGEST_FIELD = 2**31 - 1
+
+#: Counts the rows of a dataset file; the second argument names its key for messages.
+Counter = Callable[[Path, str], int]
 
 
 def count_rows(path: Path, key: str = "datasets") -> int:
@@ -41,7 +44,24 @@ def count_rows(path: Path, key: str = "datasets") -> int:
     return rows
 
 
-def known_rows(path: Path | None, declared: int | None, key: str) -> int:
+def count_trajectories(path: Path, key: str) -> int:
+    """Conversations of an agentic dataset: one row is one message, `conversation_id` joins them.
+
+    Raises:
+        SetupError: as `count_rows`, and rows without a `conversation_id`.
+    """
+    count_rows(path, key)
+    if path.suffix != ".jsonl":
+        raise SetupError(f"{key}: {path}: an agentic dataset is a .jsonl file of messages")
+    ids = {row.get("conversation_id") for row in _jsonl_rows(path)}
+    if None in ids:
+        raise SetupError(f"{key}: {path} has messages without a conversation_id")
+    return len(ids)
+
+
+def known_rows(
+    path: Path | None, declared: int | None, key: str, count: Counter = count_rows
+) -> int:
     """Row count of a dataset, checked against the declared one.
 
     Raises:
@@ -50,9 +70,9 @@ def known_rows(path: Path | None, declared: int | None, key: str) -> int:
     if path is None:
         assert declared is not None, "the campaign model refuses a dataset without path and rows"
         return declared
-    rows = count_rows(path, f"{key}.path")
+    rows = count(path, f"{key}.path")
     if declared is not None and rows != declared:
-        raise SetupError(f"{key}.rows: {declared} declared, but {path} has {rows}")
+        raise SetupError(f"{key}.rows: {declared} expected, but {path} has {rows}")
     return rows
 
 
@@ -60,8 +80,14 @@ def rows_for_plan(campaign: Campaign) -> int | None:
     """Rows of the performance dataset if the file or the campaign tells; None otherwise."""
     performance = campaign.datasets.performance
     if performance.path is not None and performance.path.is_file():
-        return known_rows(performance.path, performance.rows, "datasets.performance")
+        return _performance_rows(campaign)
     return performance.rows
+
+
+def _performance_rows(campaign: Campaign) -> int:
+    performance = campaign.datasets.performance
+    count = count_trajectories if campaign.agentic else count_rows
+    return known_rows(performance.path, performance.rows, "datasets.performance", count)
 
 
 def check_datasets(campaign: Campaign) -> tuple[int, dict[str, int]]:
@@ -70,8 +96,7 @@ def check_datasets(campaign: Campaign) -> tuple[int, dict[str, int]]:
     Raises:
         SetupError: see `known_rows`.
     """
-    performance = campaign.datasets.performance
-    rows = known_rows(performance.path, performance.rows, "datasets.performance")
+    rows = _performance_rows(campaign)
     accuracy = {
         dataset.name: known_rows(dataset.path, dataset.rows, f"datasets.accuracy {dataset.name!r}")
         for dataset in campaign.datasets.accuracy

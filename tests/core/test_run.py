@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from core.plan import make_plan
 from core.run import PlannedAccuracy, PlannedRun, planned_run
-from tests.campaigns import make_campaign, official
+from tests.campaigns import make_campaign
 
 ROWS = 70
 
@@ -42,7 +42,7 @@ def test_accuracy_is_wanted_where_it_is_planned() -> None:
     assert {label for label, run in found.items() if run.accuracy} == {
         point.label for point in make_plan(make_campaign(), ROWS).points if point.accuracy
     }
-    assert {run.accuracy for run in found.values()} == {(), (planned,)}
+    assert all(run.accuracy in ((), (planned,)) for run in found.values())
 
 
 def test_a_dedicated_offline_run_has_no_level() -> None:
@@ -55,7 +55,7 @@ def test_a_dedicated_offline_run_has_no_level() -> None:
 
 def test_an_agentic_run_counts_its_turns_itself() -> None:
     """The campaign counts trajectories, the client turns: no number of samples is planned."""
-    campaign = official(benchmark="kimi-k3", datasets={"accuracy": []})
+    campaign = make_campaign(benchmark="kimi-k3", datasets={"accuracy": []})
     plan = make_plan(campaign, ROWS)
     run = planned_run(campaign, plan, plan.points[0], ROWS, {})
     assert (run.load_pattern, run.samples) == ("agentic_inference", None)
