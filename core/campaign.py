@@ -317,6 +317,22 @@ class Curve(Section):
     )
 
 
+class Pilot(Section):
+    """A short run ahead of a point whose rate is not known; never a measurement."""
+
+    enabled: StrictBool = Field(True, description="Run pilots; without them rates are guessed.")
+    seconds: Annotated[float, Field(strict=True, gt=0)] = Field(
+        60.0,
+        description="Length of a pilot, and until two requests per stream completed; scaled in a"
+        " rehearsal.",
+    )
+    dataset: Path | None = Field(
+        None,
+        description="Its dataset; default: the first accuracy dataset. Performance samples are"
+        " forbidden outside the timed phase.",
+    )
+
+
 class Run(Section):
     """How points are run."""
 
@@ -353,6 +369,15 @@ class Run(Section):
             default_factory=dict,
             description="Expected queries per second by level, used until a rate was measured.",
         )
+    )
+    pilot: Pilot = Field(default_factory=Pilot, description="How unknown rates are measured.")
+    fail_fast: StrictBool = Field(
+        True, description="End a run that can no longer become valid, and size it anew."
+    )
+    budget_hours: Annotated[float, Field(strict=True, gt=0)] | None = Field(
+        None,
+        description="Most hours of the instance that the campaign may take; points that don't fit"
+        " are skipped, mandatory ones last.",
     )
     backoff_s: Annotated[float, Field(strict=True, ge=0)] = Field(
         5.0, description="Pause before the first retry of a point, doubled for each further one."

@@ -6,14 +6,18 @@ guess allows. `docs/sizing.md` derives the numbers.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from statistics import median
+from typing import TYPE_CHECKING
 
 from core.campaign import Campaign
-from core.plan import Plan, Point
-from core.records.values import AttemptRecord, PointRecord
+from core.errors import InputError
+from core.plan import Plan, Point, Role
 from core.status import AttemptState
+
+if TYPE_CHECKING:  # the records load SQL, which a plan can do without
+    from core.records.values import AttemptRecord, PointRecord
 
 #: Start-up, shutdown and reporting of one client run, seconds: the reference client took 11–12 s
 #: with one worker and 24 s with its default of ten, before validation and hashing.
@@ -143,7 +147,7 @@ def estimate(
     costs: Costs,
     *,
     scored: int,
-    labels: Sequence[str] | None = None,
+    labels: Collection[str] | None = None,
 ) -> Estimate:
     """What the points still cost.
 
@@ -165,14 +169,50 @@ def estimate(
     )
 
 
+def scored_samples(campaign: Campaign, rows: Mapping[str, int]) -> int:
+    """Samples of one accuracy run; a dataset whose rows are not known counts none."""
+    datasets = campaign.datasets.accuracy
+    return sum(rows.get(d.name, d.rows or 0) * d.repeats for d in datasets)
+
+
+def cheapest_hours(campaign: Campaign, plan: Plan, costs: Costs, scored: int) -> float:
+    """Least wall time of a legal curve: every point but the spares, at the cheapest, hours."""
+    needed = [point.label for point in plan.points if point.role is not Role.SPARE]
+    found = estimate(campaign, plan, costs, scored=scored, labels=needed)
+    return found.wall_s.low / SECONDS_PER_HOUR
+
+
+def refuse_small_budget(campaign: Campaign, plan: Plan, scored: int) -> None:
+    """Refuse a budget that no legal curve fits into.
+
+    Raises:
+        InputError: with the least that a curve takes.
+    """
+    budget = campaign.run.budget_hours
+    if budget is None:
+        return
+    least = cheapest_hours(campaign, plan, first_costs(campaign), scored)
+    if budget < least:
+        raise InputError(
+            f"run.budget_hours: {budget:g} h, but the cheapest legal curve takes {least:.1f} h;"
+            " raise the budget"
+        )
+
+
 def _point(campaign: Campaign, point: Point, costs: Costs, scored: int) -> PointEstimate:
     samples = (point.sizing.samples or 0) + (scored if point.accuracy else 0)
     overhead = Span.exact(costs.overhead_s)
     return PointEstimate(
         label=point.label,
         wall_s=_load_s(campaign, point, costs, scored) + overhead,
-        disk_bytes=costs.bytes_per_sample.times(samples),
+        disk_bytes=_disk_bytes(point, costs, samples),
     )
+
+
+def _disk_bytes(point: Point, costs: Costs, samples: int) -> Span:
+    """Size of the run folder; without a rate the count will grow, so no upper bound is known."""
+    span = costs.bytes_per_sample.times(samples)
+    return span if point.sizing.rate else replace(span, high=None)
 
 
 def _load_s(campaign: Campaign, point: Point, costs: Costs, scored: int) -> Span:

@@ -187,9 +187,7 @@ class CampaignPaths:
         return AttemptPaths(self.runs / folder)
 
 
-def attempt_path(
-    campaign: str, label: str, number: int, phase: str = "measure"
-) -> PurePosixPath:
+def attempt_path(campaign: str, label: str, number: int, phase: str = "measure") -> PurePosixPath:
     """An attempt's folder, relative to the runs folder: `attempt-02`, or `pilot-01`."""
     kind = "attempt" if phase == "measure" else _safe(phase)
     return PurePosixPath(_safe(campaign), _safe(label), f"{kind}-{number:02d}")

@@ -97,7 +97,7 @@ def _row(point: PointRecord) -> PointRow:
         ttft_p90_ms=metrics.get("ttft_ms", {}).get("90"),
         qps=metrics.get("qps"),
         scores=metrics.get("accuracy_scores", {}),
-        reason=last.reason if last and valid is None else None,
+        reason=(last.reason if last else point.skipped) if valid is None else None,
         folder=shown.folder if shown else None,
     )
 

@@ -487,9 +487,21 @@ def point_sizing(
         rows: Rows of the performance dataset, if known.
         measured: Level → measured rate.
     """
+    target = _target(campaign, level, region, duration_ms, rows)
+    return size(rate_for(level, measured, campaign.run.expected_qps), target)
+
+
+def target_of(campaign: Campaign, point: Point, rows: int | None) -> Target:
+    """What a point's size must reach."""
+    return _target(campaign, point.concurrency, point.region, point.min_duration_ms, rows)
+
+
+def _target(
+    campaign: Campaign, level: int, region: str, duration_ms: int, rows: int | None
+) -> Target:
     run = campaign.run
     scale = campaign.rehearsal.time_scale if campaign.rehearsal else 1.0
-    target = Target(
+    return Target(
         level=level,
         rows=rows,
         min_duration_ms=duration_ms,
@@ -498,7 +510,6 @@ def point_sizing(
         basis=_basis(campaign, region),
         max_point_s=run.max_point_hours * 3600 * scale,
     )
-    return size(rate_for(level, measured, run.expected_qps), target)
 
 
 def _basis(campaign: Campaign, region: str) -> Basis | None:

@@ -30,6 +30,7 @@ class PointState(StrEnum):
     VALID = "valid"
     FAILED = "failed"
     INTERRUPTED = "interrupted"
+    SKIPPED = "skipped"  # does not fit the campaign's budget; not tried
 
 
 #: Legal successors of each attempt state; a state without successors is final.

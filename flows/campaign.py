@@ -18,11 +18,15 @@ from prefect.runtime import flow_run
 from prefect.states import Cancelled, Completed, Failed
 
 from core.errors import ExecutionError, InterruptedByUserError, ParetoError, SetupError
+from core.estimate import SECONDS_PER_HOUR
 from core.findings import told
+from core.plan import Role
 from core.records import AttemptRecord, PointRecord
 from core.retry import Next
 from core.status import AttemptState, PointState
-from flows.point import Running, run_point, take_in
+from flows.attempt import Running, take_in
+from flows.pilot import conclude_pilot, is_pilot
+from flows.point import run_point, sized
 from flows.prepare import prepare
 from flows.session import Session, enter, preflight
 from flows.stop import StopRequest, on_signals
@@ -57,12 +61,15 @@ def _run_name() -> str:
 
 
 @flow(name="campaign", flow_run_name=_run_name)
-def campaign_flow(campaign_file: str, points: list[str] | None = None) -> State[None]:
+def campaign_flow(
+    campaign_file: str, points: list[str] | None = None, calibrate: bool = False
+) -> State[None]:
     """Measure every point of a campaign that is not valid yet.
 
     Args:
         campaign_file: Path of the campaign YAML.
         points: Labels of the points to run, e.g. c0064; default: all that are not valid.
+        calibrate: Only find out rates by pilots; measure nothing.
     """
     given = handed_over.get()
     try:
@@ -70,7 +77,7 @@ def campaign_flow(campaign_file: str, points: list[str] | None = None) -> State[
             ready = prepare(Path(campaign_file), os.environ)
             given = HandedOver(enter(ready, preflight(ready)), StopRequest())
         with on_signals(given.stop):  # within the flow SIGTERM is Prefect's, until we take it
-            run_campaign(given.session, given.stop, points)
+            run_campaign(given.session, given.stop, points, calibrate=calibrate)
     except InterruptedByUserError as stopped:
         return Cancelled(message=str(stopped), data=stopped)
     except ParetoError as failure:
@@ -78,8 +85,20 @@ def campaign_flow(campaign_file: str, points: list[str] | None = None) -> State[
     return Completed(message="every point is valid")
 
 
-def run_campaign(session: Session, stop: StopRequest, only: Collection[str] | None = None) -> None:
+def run_campaign(
+    session: Session,
+    stop: StopRequest,
+    only: Collection[str] | None = None,
+    *,
+    calibrate: bool = False,
+) -> None:
     """Take in what an earlier run left, then measure every wanted point that is not valid.
+
+    Args:
+        session: The campaign.
+        stop: The user's request to stop.
+        only: Labels of the points to run; None: all.
+        calibrate: Only find out rates by pilots; measure nothing.
 
     Raises:
         ExecutionError: a failure that would repeat stopped the campaign.
@@ -91,21 +110,49 @@ def run_campaign(session: Session, stop: StopRequest, only: Collection[str] | No
     with exclusive(session.prepared.paths.runs / name / "campaign.lock", f"campaign {name}"):
         session.records.append_event(name, "campaign.started", {"flow_run": flow_run.id or ""})
         settle_open_attempts(session, stop)
-        for planned in session.plan.points:
-            record = _record(session, planned.label)
-            if record.state is PointState.VALID or (only and planned.label not in only):
-                continue
+        for label in _to_do(session, only):
             if stop:
-                raise InterruptedByUserError(f"stopped ({stop.reason}) before {planned.label}")
-            if run_point(session, planned, stop) is Next.STOP:
-                raise ExecutionError(_stopped_by(_record(session, planned.label)))
-        missing = _not_valid(session)
+                raise InterruptedByUserError(f"stopped ({stop.reason}) before {label}")
+            if calibrate:
+                sized(session, label, stop)
+            elif _is_over_budget(session, label):
+                continue
+            elif run_point(session, label, stop) is Next.STOP:
+                raise ExecutionError(_stopped_by(_record(session, label)))
+        missing = [] if calibrate else _not_valid(session)
         session.records.append_event(name, "campaign.finished", {"not_valid": missing})
     if missing:
         raise CurveIncompleteError(
             f"{len(missing)} of {len(session.plan.points)} points are not valid:"
             f" {', '.join(missing)}; see `pareto runs {name}`, then `pareto retry {name}`"
         )
+
+
+def _to_do(session: Session, only: Collection[str] | None) -> list[str]:
+    """Labels of the points to run, in plan order; under a budget the mandatory ones first."""
+    valid = {point.label for point in session.points() if point.state is PointState.VALID}
+    points = list(session.plan.points)
+    if session.campaign.run.budget_hours is not None:
+        needed = (Role.MANDATORY, Role.OFFLINE)
+        points.sort(key=lambda point: point.role not in needed)
+    return [p.label for p in points if p.label not in valid and (not only or p.label in only)]
+
+
+def _is_over_budget(session: Session, label: str) -> bool:
+    """Whether a point no longer fits the budget; then it is recorded as skipped."""
+    budget_hours = session.campaign.run.budget_hours
+    if budget_hours is None:
+        return False
+    spent_h = session.spent_s() / SECONDS_PER_HOUR
+    needed_h = session.estimate([label]).wall_s.expected / SECONDS_PER_HOUR
+    if spent_h + needed_h <= budget_hours:
+        return False
+    reason = (
+        f"budget: {spent_h:.2f} h spent, {needed_h:.2f} h needed,"
+        f" run.budget_hours is {budget_hours:g}"
+    )
+    session.records.skip_point(session.campaign.campaign, label, reason)
+    return True
 
 
 def settle_open_attempts(session: Session, stop: StopRequest) -> None:
@@ -138,7 +185,11 @@ def _settle(session: Session, attempt: AttemptRecord, stop: StopRequest) -> None
         return
     if attempt.state is AttemptState.PREPARED:
         session.records.change_state(attempt.id, AttemptState.RUNNING)
-    following = take_in(Running(session, session.plan.point(attempt.label), attempt, stop))
+    running = Running(session, session.plan.point(attempt.label), attempt, stop)
+    if is_pilot(attempt):
+        conclude_pilot(running)
+        return
+    following = take_in(running)
     if following is Next.STOP:
         raise ExecutionError(_stopped_by(_record(session, attempt.label)))
 

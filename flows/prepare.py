@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from core.campaign import Campaign
+from core.estimate import refuse_small_budget, scored_samples
 from core.layout import CampaignPaths
 from core.plan import Plan, make_plan
 from tasks.campaign_file import LoadedCampaign, read_campaign
@@ -45,4 +46,5 @@ def prepare(path: Path, env: Mapping[str, str]) -> Prepared:
 def prepared(loaded: LoadedCampaign, env: Mapping[str, str]) -> Prepared:
     """Plan a campaign that was read before; raises as `prepare` does."""
     plan = make_plan(loaded.campaign, rows_for_plan(loaded.campaign))
+    refuse_small_budget(loaded.campaign, plan, scored_samples(loaded.campaign, {}))
     return Prepared(loaded=loaded, plan=plan, env=dict(env))

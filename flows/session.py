@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,13 +18,15 @@ from core.campaign import Campaign
 from core.campaign_diff import changes_since, statement, system_key
 from core.client_config import TEMPLATES, client_config
 from core.errors import SetupError
+from core.estimate import Estimate, estimate, learned_costs, scored_samples
 from core.plan import Plan, Point, resized
 from core.preset_fill import too_few_samples
-from core.records import Records, open_records
+from core.records import Phase, PointRecord, Records, open_records
+from core.status import AttemptState
 from flows.prepare import Prepared
 from tasks.client import InstalledClient, inspect_client, validate_config
 from tasks.dataset import check_datasets
-from tasks.disk import check_room, event_bytes
+from tasks.disk import check_room
 from tasks.endpoint import auth_headers, check_endpoint
 
 T = TypeVar("T")
@@ -49,10 +51,38 @@ class Session:
         """Its plan."""
         return self.prepared.plan
 
+    def sized_plan(self) -> Plan:
+        """The plan, sized by the rates that are known by now."""
+        rates = self.records.measured_rates(self.campaign.campaign)
+        return resized(self.campaign, self.plan, rates)
+
     def sized(self, label: str) -> Point:
         """A point, sized by the rates that are known by now."""
-        rates = self.records.measured_rates(self.campaign.campaign)
-        return resized(self.campaign, self.plan, rates).point(label)
+        return self.sized_plan().point(label)
+
+    def has_tried_pilot(self, label: str) -> bool:
+        """Whether a pilot of the point already ran, for better or worse."""
+        return any(
+            attempt.phase == Phase.PILOT and attempt.state is not AttemptState.INTERRUPTED
+            for point in self.points()
+            for attempt in point.attempts
+            if point.label == label
+        )
+
+    def points(self) -> tuple[PointRecord, ...]:
+        """The points as they stand in the records now."""
+        return self.records.points_with_attempts(self.campaign.campaign)
+
+    def estimate(self, labels: Collection[str]) -> Estimate:
+        """What these points still cost, by the rates and costs that are known by now."""
+        scored = scored_samples(self.campaign, self.accuracy_rows)
+        costs = learned_costs(self.campaign, self.points(), scored)
+        return estimate(self.campaign, self.sized_plan(), costs, scored=scored, labels=labels)
+
+    def spent_s(self) -> float:
+        """Time that the campaign's attempts and pilots took so far."""
+        attempts = (attempt for point in self.points() for attempt in point.attempts)
+        return sum((a.ended_at or a.started_at or 0.0) - (a.started_at or 0.0) for a in attempts)
 
     @property
     def env(self) -> Mapping[str, str]:
@@ -166,6 +196,9 @@ def _side_by_side(first: Callable[[], T], second: Callable[[], None]) -> tuple[T
 
 
 def room_for(session: Session, point: Point) -> None:
-    """Refuse a point whose events fit neither the disk nor the client's scratch space."""
-    samples = point.sizing.samples or 0
-    check_room(session.prepared.paths.runs, event_bytes(samples, 0))
+    """Refuse a point whose events fit neither the disk nor the client's scratch space.
+
+    Where the size of a sample is a guess, the least it can be counts.
+    """
+    (needed,) = session.estimate([point.label]).points
+    check_room(session.prepared.paths.runs, round(needed.disk_bytes.low))

@@ -36,9 +36,15 @@ class StopRequest:
 
 @contextmanager
 def on_signals(stop: StopRequest) -> Iterator[StopRequest]:
-    """While the block lasts, SIGINT and SIGTERM ask to stop instead of raising."""
+    """While the block lasts, SIGINT and SIGTERM ask to stop instead of raising.
+
+    Asked a third time, they raise: whoever waits then looks at no request, as Prefect's client does
+    for half an hour when its server is gone.
+    """
 
     def ask(number: int, _frame: FrameType | None) -> None:
+        if stop.at_once:
+            raise KeyboardInterrupt
         stop.ask("Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name)
 
     before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}

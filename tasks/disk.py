@@ -13,16 +13,9 @@ from core.errors import SetupError
 
 #: Where the client buffers its events while it runs, if it exists.
 SCRATCH = Path("/dev/shm")  # noqa: S108 - the client's own fixed place
-#: Bytes of events per sample without its chunks, and per streamed chunk (measured on the client).
-BYTES_PER_SAMPLE, BYTES_PER_CHUNK = 730, 162
 #: Least free space of a file system that a run may start on, bytes; a container has 64 MiB of
 #: shared memory unless told otherwise, and never all of it free.
 LEAST_FREE_BYTES = 32 * 1024 * 1024
-
-
-def event_bytes(samples: int, tokens_per_sample: int) -> int:
-    """Size of `events.jsonl` with `stream_all_chunks`, if every token comes as one chunk."""
-    return samples * (BYTES_PER_SAMPLE + BYTES_PER_CHUNK * tokens_per_sample)
 
 
 def check_room(runs: Path, needed_bytes: int) -> None:

@@ -235,10 +235,19 @@ class Records:
                 client_version=client_version,
                 **asdict(owner),
             )
+            point.skipped = None
             session.add(row)
             session.flush()
             self._log_state(session, row, None)
             return attempt_record(row)
+
+    def skip_point(self, name: str, label: str, reason: str) -> None:
+        """Record that a run leaves a point out; a later attempt at it takes that back."""
+        with self._write() as session:
+            point = self._point_row(session, name, label)
+            point.skipped = reason
+            payload = {"label": label, "reason": reason}
+            self._log(session, point.campaign_id, "point.skipped", payload)
 
     def change_state(
         self, attempt_id: int, wanted: AttemptState, **facts: Unpack[Facts]

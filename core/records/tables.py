@@ -192,6 +192,7 @@ class PointRow(Base):
     accuracy: Mapped[bool]
     load_pattern: Mapped[str]
     min_duration_ms: Mapped[int] = mapped_column(BigInteger)
+    skipped: Mapped[str | None]  # why the last run left it out; None: it didn't
 
     campaign: Mapped[CampaignRow] = relationship()
     attempts: Mapped[list[AttemptRow]] = relationship(

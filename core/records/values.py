@@ -96,12 +96,15 @@ class PointRecord:
     accuracy: bool
     load_pattern: str
     min_duration_ms: int
+    skipped: str | None  # why the last run left it out
     attempts: tuple[AttemptRecord, ...]
 
     @property
     def state(self) -> PointState:
         """State of the point, derived from its attempts; a pilot is none."""
-        return point_state([attempt.state for attempt in self.measurements])
+        state = point_state([attempt.state for attempt in self.measurements])
+        is_skipped = state is PointState.PENDING and self.skipped is not None
+        return PointState.SKIPPED if is_skipped else state
 
     @property
     def measurements(self) -> tuple[AttemptRecord, ...]:
@@ -183,6 +186,7 @@ def point_record(row: PointRow) -> PointRecord:
         accuracy=row.accuracy,
         load_pattern=row.load_pattern,
         min_duration_ms=row.min_duration_ms,
+        skipped=row.skipped,
         attempts=tuple(attempt_record(attempt) for attempt in row.attempts),
     )
 

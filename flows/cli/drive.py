@@ -6,46 +6,47 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from core.errors import InputError, ParetoError
+from core.errors import InputError, ParetoError, SetupError
 from core.overview import point_rows
+from core.status import PointState
 from flows.cli.live import live_view
-from flows.cli.show import curve_table, print_table
+from flows.cli.show import curve_table, duration_text, print_table, span_text
 from flows.prepare import Prepared
 from flows.session import Session, enter, preflight
 from flows.stop import StopRequest, on_signals
 from tasks.prefect_server import prefect_server
 
 
-def drive(ready: Prepared, points: Sequence[str] | None = None) -> int:
-    """Run a campaign here and show it until it ends; the exit code of a finished one.
+def drive(
+    ready: Prepared, points: Sequence[str] | None = None, *, calibrate: bool = False
+) -> Session:
+    """Run a campaign here and show it until it ends well.
 
     Args:
         ready: The campaign, read and planned.
         points: Labels to run; default: all that are not valid.
+        calibrate: Only find out rates by pilots.
 
     Raises:
-        ParetoError: as the campaign ended.
+        ParetoError: as the campaign ended; a SetupError if the Prefect server went away for good.
     """
-    print(f"checking {ready.campaign.campaign}: datasets, endpoint, client, configurations, room")
+    campaign = ready.campaign
+    print(f"checking {campaign.campaign}: datasets, endpoint, client, configurations, room")
     session = enter(ready, preflight(ready))
-    if ready.campaign.rehearsal:
+    if campaign.rehearsal:
         print(f"REHEARSAL (time scale {ready.plan.time_scale:g}): nothing here is a measurement")
+    left = session.estimate([p.label for p in session.points() if p.state is not PointState.VALID])
+    print(f"{len(left.points)} points to measure: {span_text(left.wall_s, duration_text)}")
     with on_signals(StopRequest()) as stop, prefect_server(_prefect_folder(ready)) as server:
         print(f"watch it at {server.ui_url}", flush=True)
-        outcome = _flow(session, stop, points)
-    records = session.records.points_with_attempts(ready.campaign.campaign)
-    print_table(
-        curve_table(
-            ready.campaign.campaign,
-            point_rows(records),
-            rehearsal=ready.campaign.rehearsal is not None,
-        )
-    )
+        outcome = _flow(session, stop, points, calibrate)
+    rows = point_rows(session.points())
+    print_table(curve_table(campaign.campaign, rows, rehearsal=campaign.rehearsal is not None))
     print(f"records      {session.records.url.render_as_string(hide_password=True)}")
-    print(f"run folders  {ready.paths.runs / ready.campaign.campaign}")
+    print(f"run folders  {ready.paths.runs / campaign.campaign}")
     if outcome is not None:
         raise outcome
-    return 0
+    return session
 
 
 def labels(points: str | None, ready: Prepared) -> list[str] | None:
@@ -72,10 +73,14 @@ def _prefect_folder(ready: Prepared) -> Path:
     return ready.campaign.records.folder / "prefect"
 
 
-def _flow(session: Session, stop: StopRequest, points: Sequence[str] | None) -> ParetoError | None:
+def _flow(
+    session: Session, stop: StopRequest, points: Sequence[str] | None, calibrate: bool
+) -> ParetoError | None:
     """Run the flow; how it ended if not well. Prefect is imported only here: it is slow."""
     # Prefect's pages have the logs; on the console they would cut through the progress.
     os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "CRITICAL")
+    os.environ.setdefault("PREFECT_INTERNAL_LOGGING_LEVEL", "CRITICAL")
+    import httpx
     from prefect.logging.handlers import APILogHandler
 
     from flows.campaign import HandedOver, campaign_flow, handed_over
@@ -86,8 +91,14 @@ def _flow(session: Session, stop: StopRequest, points: Sequence[str] | None) -> 
             state = campaign_flow(
                 str(session.prepared.loaded.path),
                 list(points) if points else None,
+                calibrate,
                 return_state=True,
             )
+    except httpx.TransportError as problem:
+        return SetupError(
+            f"the Prefect server went away ({problem}); all that was measured is on record, run"
+            " the same command again to continue"
+        )
     finally:
         handed_over.reset(token)
     APILogHandler().flush()

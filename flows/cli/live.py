@@ -21,15 +21,32 @@ from rich.text import Text
 from core.layout import AttemptPaths
 from core.overview import point_rows
 from core.plan import Plan
+from core.progress import Phase
 from core.records import AttemptRecord, PointRecord, Records
+from core.records import Phase as AttemptPhase
 from core.status import OPEN_STATES, PointState
-from flows.cli.show import console, curve_table
+from flows.cli.show import console, curve_table, duration_text
 from tasks.supervise import GuardStatus, read_status
 
 #: Seconds between two looks.
 LOOK_S = 1.0
 #: Seconds between two plain lines about the same phase.
 LINE_EVERY_S = 15.0
+
+
+#: Phases in which samples are completed.
+_LOADED = (Phase.PERFORMANCE, Phase.ACCURACY)
+
+
+def is_pilot(attempt: AttemptRecord) -> bool:
+    """Whether an attempt is a pilot, which has no total."""
+    return attempt.phase == AttemptPhase.PILOT
+
+
+def attempt_name(attempt: AttemptRecord) -> str:
+    """An attempt as people call it."""
+    kind = "pilot" if is_pilot(attempt) else "attempt"
+    return f"{attempt.label} {kind} {attempt.number}"
 
 
 @dataclass(frozen=True)
@@ -39,18 +56,30 @@ class Now:
     attempt: AttemptRecord
     status: GuardStatus | None
 
+    def left_s(self) -> float | None:
+        """Seconds left of a measurement at the pace of its samples; None before there is one."""
+        status = self.status
+        if status is None or is_pilot(self.attempt) or not status.done or not status.total:
+            return None
+        began = next((at for phase, at in status.phases if phase in _LOADED), None)
+        if began is None:
+            return None
+        pace = status.done / max(status.heartbeat_at - began, 1.0)
+        return (status.total - status.done) / pace
+
     def line(self, left_s: float | None) -> str:
         """One line about it."""
-        where = f"{self.attempt.label} attempt {self.attempt.number}"
+        where = attempt_name(self.attempt)
         if self.status is None:
             return f"{where}: preparing"
         status = self.status
         text = f"{where}: {status.phase}"
         if status.total:
-            text += f" {status.done:,}/{status.total:,}"
+            of_total = "" if is_pilot(self.attempt) else f"/{status.total:,}"
+            text += f" {status.done:,}{of_total}"
         if status.errors:
             text += f", {status.errors} errors"
-        point_s = _point_left_s(status)
+        point_s = self.left_s()
         if point_s is not None:
             text += f", {duration_text(point_s)} left"
         if left_s is not None:
@@ -72,15 +101,6 @@ def live_view(records: Records, plan: Plan, runs_folder: Path) -> Iterator[None]
     finally:
         ended.set()
         thread.join()
-
-
-def duration_text(seconds: float) -> str:
-    """A duration as people say it: 45 s, 12 min, 3 h 20 min."""
-    minutes, rest_s = divmod(round(seconds), 60)
-    if minutes == 0:
-        return f"{rest_s} s"
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes:02d} min" if hours else f"{minutes} min"
 
 
 @dataclass(frozen=True)
@@ -112,22 +132,13 @@ class _Look:
         )
         if now is None:
             return to_come
-        running_s = _point_left_s(now.status) if now.status else None
+        running_s = now.left_s()
         return to_come + (self._planned_s(now.attempt.label) if running_s is None else running_s)
 
     def _planned_s(self, label: str) -> float:
         point = self.plan.point(label)
         minimum_s = point.min_duration_ms / 1000
         return max(point.sizing.issue_time_s or 0.0, minimum_s)
-
-
-def _point_left_s(status: GuardStatus) -> float | None:
-    """Seconds left of a run at the pace of its samples; None before there is a pace."""
-    first = next((at for phase, at in status.phases if phase in ("performance", "accuracy")), None)
-    if first is None or not status.done or not status.total:
-        return None
-    pace = status.done / max(status.heartbeat_at - first, 1.0)
-    return (status.total - status.done) / pace
 
 
 def _in_terminal(look: _Look, ended: threading.Event) -> None:
@@ -154,7 +165,7 @@ def _as_lines(look: _Look, ended: threading.Event) -> None:
             if attempt.id not in told:
                 told.add(attempt.id)
                 why = f": {attempt.reason}" if attempt.reason else ""
-                print(f"{attempt.label} attempt {attempt.number}: {attempt.state}{why}", flush=True)
+                print(f"{attempt_name(attempt)}: {attempt.state}{why}", flush=True)
         now = look.now(points)
         if now is None:
             continue

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import time
+from dataclasses import asdict
 from pathlib import Path
 
 from flows.cli.options import AsJson
@@ -18,15 +20,20 @@ def plan(file: Path, *, as_json: AsJson = False) -> int:
         file: The campaign YAML.
         as_json: Print JSON instead of a table.
     """
+    from core.estimate import estimate, first_costs, scored_samples
     from core.plan import as_plain
-    from flows.cli.show import plan_table, print_table
+    from flows.cli.show import estimate_lines, plan_table, print_table
     from flows.prepare import prepare
 
     ready = prepare(file, os.environ)
+    scored = scored_samples(ready.campaign, {})
+    costs = estimate(ready.campaign, ready.plan, first_costs(ready.campaign), scored=scored)
     if as_json:
-        print(json.dumps(as_plain(ready.plan), indent=2))
+        print(json.dumps(as_plain(ready.plan) | {"estimate": asdict(costs)}, indent=2))
         return 0
-    print_table(plan_table(ready.plan))
+    print_table(plan_table(ready.plan, costs))
+    for line in estimate_lines(costs, time.time()):
+        print(line)
     for warning in ready.plan.warnings:
         print(f"note: {warning}")
     return 0

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
 
+from core.estimate import Estimate, Span
 from core.plan import Plan, band_name
 from core.status import PointState
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:  # the records load SQL, which `pareto plan` can do without
 
 #: Columns of a table that goes to a pipe or a file.
 _WIDE = 200
+SECONDS_PER_MINUTE = 60
 _STYLES = {
     PointState.VALID: "green",
     PointState.FAILED: "red",
@@ -44,18 +46,21 @@ def print_table(table: Table) -> None:
     console().print(table)
 
 
-def plan_table(plan: Plan) -> Table:
-    """A plan in run order."""
+def plan_table(plan: Plan, costs: Estimate) -> Table:
+    """A plan in run order, with what each point costs."""
     title = (
         f"{_marked(plan.campaign, rehearsal=plan.time_scale is not None)}: C_max {plan.c_max},"
         f" C_min {plan.c_min}, seed set {plan.seed_set.id}"
     )
     table = _table(title, "point", "level", "region", "role", "accuracy", "passes", "samples")
     table.add_column("minimum", justify="right")
-    table.add_column("rate")
-    table.add_column("what it is for")
+    for column in ("time", "disk"):
+        table.add_column(column, justify="right")
+    for column in ("rate", "sized by", "what it is for"):
+        table.add_column(column)
+    by_label = {point.label: point for point in costs.points}
     for point in plan.points:
-        sizing = point.sizing
+        sizing, cost = point.sizing, by_label[point.label]
         table.add_row(
             point.label,
             str(point.concurrency),
@@ -65,10 +70,57 @@ def plan_table(plan: Plan) -> Table:
             _number(sizing.passes),
             _number(sizing.samples),
             f"{point.min_duration_ms / 1000:g} s",
+            span_text(cost.wall_s, duration_text),
+            span_text(cost.disk_bytes, bytes_text),
             f"{sizing.rate.qps:.3g}/s, {sizing.rate.source}" if sizing.rate else "unknown",
+            f"{sizing.basis}: {sizing.why}",
             point.purpose,
         )
     return table
+
+
+def estimate_lines(costs: Estimate, now: float) -> list[str]:
+    """What the points cost together, and when they would be done if they began now."""
+    done = costs.wall_s
+    return [
+        f"time               {span_text(done, duration_text)}",
+        f"accelerator-hours  {span_text(costs.accelerator_hours, lambda hours: f'{hours:.1f}')}"
+        f" ({costs.accelerators} accelerators)",
+        f"disk               {span_text(costs.disk_bytes, bytes_text)}",
+        f"done               {_moments(done, now)}",
+    ]
+
+
+def _moments(span: Span, now: float) -> str:
+    earliest = time_text(now + span.low)
+    if span.high is None:
+        return f"not before {earliest}"
+    latest = time_text(now + span.high)
+    return f"at {latest}" if earliest == latest else f"from {earliest} to {latest}"
+
+
+def span_text(span: Span, text: Callable[[float], str]) -> str:
+    """An amount: exact, a range, or at least so much."""
+    if span.high is None:
+        return f"at least {text(span.low)}"
+    low, high = text(span.low), text(span.high)
+    return low if low == high else f"{low} to {high}"
+
+
+def duration_text(seconds: float) -> str:
+    """A duration as people say it: 45 s, 12 min, 3 h 20 min."""
+    if round(seconds) < SECONDS_PER_MINUTE:
+        return f"{round(seconds)} s"
+    hours, minutes = divmod(round(seconds / SECONDS_PER_MINUTE), 60)
+    return f"{hours} h {minutes:02d} min" if hours else f"{minutes} min"
+
+
+def bytes_text(count: float) -> str:
+    """A size in decimal units."""
+    for unit, size in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6)):
+        if count >= size:
+            return f"{count / size:.1f} {unit}"
+    return f"{count / 1e3:.0f} kB"
 
 
 def curve_table(name: str, rows: Sequence[PointRow], *, rehearsal: bool) -> Table:
@@ -120,7 +172,7 @@ def attempts_table(campaign: CampaignRecord, points: Sequence[PointRecord]) -> T
         took_s = (attempt.ended_at or 0) - (attempt.started_at or 0)
         table.add_row(
             attempt.label,
-            str(attempt.number),
+            str(attempt.number) if attempt.phase == "measure" else f"pilot {attempt.number}",
             attempt.state,
             time_text(attempt.started_at),
             _unit(took_s, "s") if attempt.ended_at and attempt.started_at else "–",

@@ -96,6 +96,7 @@ def _create_point() -> None:
         sa.Column("accuracy", sa.Boolean(), nullable=False),
         sa.Column("load_pattern", sa.Text(), nullable=False),
         sa.Column("min_duration_ms", sa.BigInteger(), nullable=False),
+        sa.Column("skipped", sa.Text()),
         sa.ForeignKeyConstraint(["campaign_id"], ["campaign.id"], name="fk_point_campaign_id"),
         sa.PrimaryKeyConstraint("id", name="pk_point"),
         sa.UniqueConstraint("campaign_id", "label", name="uq_point_campaign_id_label"),
