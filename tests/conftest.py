@@ -33,8 +33,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("recorded", cases, ids=[case.name for case in cases])
 
 
-#: Tests with the real client are collected only where it is named.
-collect_ignore = [] if os.environ.get("PARETO_TEST_CLIENT") else ["real"]
+#: Long tests have a target of their own; those with the real client need one that is named.
+collect_ignore = ["long"] if os.environ.get("PARETO_TEST_CLIENT") else ["long", "real"]
 
 
 def pytest_configure(config: pytest.Config) -> None:

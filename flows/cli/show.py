@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # the records load SQL, which `pareto plan` can do without
     from core.records import CampaignRecord, PointRecord
 
 #: Columns of a table that goes to a pipe or a file.
-_WIDE = 200
+_WIDE = 400
 SECONDS_PER_MINUTE = 60
 _STYLES = {
     PointState.VALID: "green",

@@ -102,6 +102,8 @@ def campaign_dict(url: str, **sections: Any) -> dict[str, Any]:
             "expected_qps": EXPECTED_QPS,
             "basis": "minimum",
             "duration_margin": 2.0,
+            "pilot": {"enabled": False},
+            "fail_fast": False,
         },
         "seeds": {"target_cohort": "2026-12-C0"},
         "client": {"command": [sys.executable, "-m", "tasks.rehearsal.client"]},
@@ -300,12 +302,12 @@ def finish(process: subprocess.Popen[str]) -> Done:
     return Done(process.returncode, out, err)
 
 
-def wait_until(look: Callable[[], T | None], what: str) -> T:
+def wait_until(look: Callable[[], T | None], what: str, pause_s: float = 0.05) -> T:
     """Look until there is something."""
     deadline = time.monotonic() + PATIENCE_S
     while not (found := look()):
         assert time.monotonic() < deadline, f"waited in vain for {what}"
-        time.sleep(0.05)
+        time.sleep(pause_s)
     return found
 
 

@@ -88,7 +88,7 @@ def test_a_run_that_was_too_short_is_sized_anew(story: Story) -> None:
     assert (last.planned_samples or 0) > (first.planned_samples or 0)
     before = between[-1] if between else first
     minimum_s = story.place.points()["c0009"].min_duration_ms / 1000
-    assert (last.planned_samples or 0) >= before.metrics["qps"] * minimum_s * 2
+    assert (last.planned_samples or 0) >= before.metrics["rate_qps"] * minimum_s * 2
 
 
 def test_points_limits_what_is_run(story: Story) -> None:

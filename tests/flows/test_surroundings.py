@@ -218,7 +218,7 @@ def short(path: Path) -> None:
         (Path.unlink, "does not exist"),
         (empty, "has no rows"),
         (no_json, "can't be read as jsonl: line 1"),
-        (short, "declared, but"),
+        (short, "expected, but"),
     ],
 )
 def test_dataset_unusable(
