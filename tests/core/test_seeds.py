@@ -50,7 +50,7 @@ def test_both_registry_shapes_load(tmp_path: Path) -> None:
         bound_seed_set("B", "2027-03-C0", registry)
     registry.write_text(BARE)
     assert bound_seed_set("B", "2031-01-C0", registry).cohorts == ()
-    with pytest.raises(InputError, match="not of the form 2026-10-C1$"):
+    with pytest.raises(InputError, match=r"not of the form 2026-10-C1$"):
         bound_seed_set("B", "soon", registry)
 
 

