@@ -65,7 +65,11 @@ def for_user(programs: Path, user: int | None, folder: Path) -> Path:
     """The programs where that user may run them: a virtual environment may lie in a closed home."""
     if user is None or "site-packages" not in programs.parts:
         return programs
-    return Path(shutil.copytree(programs.parent, folder / "postgresql")) / programs.name
+    package = programs.parents[1]
+    libraries = package.with_name(f"{package.name}.libs")  # the programs look for them beside it
+    shutil.copytree(libraries, folder / libraries.name)
+    installed = folder / package.name / programs.parent.name
+    return Path(shutil.copytree(programs.parent, installed)) / programs.name
 
 
 def end_with_parent() -> None:
