@@ -4,11 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test lint schema lock clean
+.PHONY: help demo test test-long lint schema lock clean
 
 help:
 	@echo "make demo    a whole rehearsal campaign on this machine, in under four minutes"
 	@echo "make test    the test suite, with branch coverage of core/"
+	@echo "make test-long  the slow hunts: a Prefect outage"
 	@echo "make lint    ruff, mypy strict, import floors"
 	@echo "make schema  write what is generated from the campaign model: JSON schema and docs/campaign.md"
 	@echo "make lock    resolve requirements.lock anew (needs uv)"
@@ -24,6 +25,9 @@ demo: $(READY)
 
 test: $(READY)
 	$(BIN)/python -m pytest -n 2 --dist worksteal --cov --cov-report=term --cov-fail-under=95
+
+test-long: $(READY)
+	PARETO_TEST_LONG=1 $(BIN)/python -m pytest tests/long
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -33,8 +33,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("recorded", cases, ids=[case.name for case in cases])
 
 
-#: Long tests have a target of their own; those with the real client need one that is named.
-collect_ignore = ["long"] if os.environ.get("PARETO_TEST_CLIENT") else ["long", "real"]
+#: Long tests run by `make test-long`; those with the real client where one is named.
+collect_ignore = [
+    folder
+    for folder, variable in (("long", "PARETO_TEST_LONG"), ("real", "PARETO_TEST_CLIENT"))
+    if not os.environ.get(variable)
+]
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -10,7 +10,7 @@ from core.errors import InputError, ParetoError, SetupError
 from core.overview import point_rows
 from core.status import PointState
 from flows.cli.live import live_view
-from flows.cli.show import curve_table, duration_text, print_table, span_text
+from flows.cli.show import duration_text, print_curve, span_text
 from flows.prepare import Prepared
 from flows.session import Session, enter, preflight
 from flows.stop import StopRequest, on_signals
@@ -41,7 +41,7 @@ def drive(
         print(f"watch it at {server.ui_url}", flush=True)
         outcome = _flow(session, stop, points, calibrate)
     rows = point_rows(session.points())
-    print_table(curve_table(campaign.campaign, rows, rehearsal=campaign.rehearsal is not None))
+    print_curve(campaign.campaign, rows, rehearsal=campaign.rehearsal is not None)
     print(f"records      {session.records.url.render_as_string(hide_password=True)}")
     print(f"run folders  {ready.paths.runs / campaign.campaign}")
     if outcome is not None:

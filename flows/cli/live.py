@@ -25,7 +25,7 @@ from core.progress import Phase
 from core.records import AttemptRecord, PointRecord, Records
 from core.records import Phase as AttemptPhase
 from core.status import OPEN_STATES, PointState
-from flows.cli.show import console, curve_table, duration_text
+from flows.cli.show import console, curve_table, duration_text, reason_lines
 from tasks.supervise import GuardStatus, read_status
 
 #: Seconds between two looks.
@@ -148,10 +148,11 @@ def _in_terminal(look: _Look, ended: threading.Event) -> None:
         while not last:
             last = ended.wait(LOOK_S)
             points = look.points()
-            table = curve_table(look.plan.campaign, point_rows(points), rehearsal=rehearsal)
+            rows = point_rows(points)
+            table = curve_table(look.plan.campaign, rows, rehearsal=rehearsal)
             now = look.now(points)
             line = now.line(look.left_s(points, now)) if now else ""
-            live.update(Group(table, Text(line)))
+            live.update(Group(table, *map(Text, reason_lines(rows)), Text(line)))
 
 
 def _as_lines(look: _Look, ended: threading.Event) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:  # the records load SQL, which `pareto plan` can do without
 
 #: Columns of a table that goes to a pipe or a file.
 _WIDE = 400
+#: Columns of a terminal from which on a curve has all its columns.
+_ROOMY = 100
 SECONDS_PER_MINUTE = 60
 _STYLES = {
     PointState.VALID: "green",
@@ -123,29 +126,42 @@ def bytes_text(count: float) -> str:
     return f"{count / 1e3:.0f} kB"
 
 
+def print_curve(name: str, rows: Sequence[PointRow], *, rehearsal: bool) -> None:
+    """Print a curve, and below it why points are not valid."""
+    print_table(curve_table(name, rows, rehearsal=rehearsal))
+    for line in reason_lines(rows):
+        print(line)
+
+
 def curve_table(name: str, rows: Sequence[PointRow], *, rehearsal: bool) -> Table:
-    """The points of a campaign with what was measured."""
-    table = _table(_marked(name, rehearsal=rehearsal), "point", "region", "role", "state")
-    for column in ("attempts", "samples", "issue time", "tokens/s", "tokens/s/user", "TTFT P90"):
+    """The points of a campaign with what was measured; a narrow terminal gets fewer columns."""
+    is_wide = console().width >= _ROOMY
+    table = _table(_marked(name, rehearsal=rehearsal), "point", "region", "state")
+    numbers = ["tries", "tokens/s", "per user", "TTFT P90"]
+    for column in [*(["samples", "issue time"] if is_wide else []), *numbers]:
         table.add_column(column, justify="right")
-    table.add_column("accuracy")
-    table.add_column("why")
+    for column in ["accuracy", *(["role"] if is_wide else [])]:
+        table.add_column(column)
     for row in rows:
+        size = [_number(row.samples), _unit(row.issue_time_s, "s")] if is_wide else []
         table.add_row(
             row.label,
             band_name(row.region),
-            row.role,
             f"[{_STYLES.get(row.state, 'default')}]{row.state}[/]",
+            *size,
             str(row.attempts),
-            _number(row.samples),
-            _unit(row.issue_time_s, "s"),
             _unit(row.system_tps),
             _unit(row.tps_per_user),
             _unit(row.ttft_p90_ms, "ms"),
             _scores(row),
-            row.reason or "",
+            *([row.role] if is_wide else []),
         )
     return table
+
+
+def reason_lines(rows: Sequence[PointRow]) -> list[str]:
+    """Why each point that is not valid is not."""
+    return [f"{row.label}: {row.reason}" for row in rows if row.reason]
 
 
 def campaigns_table(campaigns: Sequence[CampaignRecord]) -> Table:
@@ -216,7 +232,7 @@ def _unit(value: float | None, unit: str = "") -> str:
 
 
 def _table(title: str, *columns: str) -> Table:
-    table = Table(title=title, title_justify="left", title_style="bold")
+    table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD)
     for column in columns:
         table.add_column(column)
     return table

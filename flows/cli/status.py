@@ -22,7 +22,7 @@ def status(
     from core.errors import EXIT_INCOMPLETE
     from core.overview import as_json as overview_json
     from core.overview import campaign_state, point_rows
-    from flows.cli.show import curve_table, print_table
+    from flows.cli.show import print_curve
     from flows.cli.where import find
 
     if campaign is None:
@@ -33,7 +33,7 @@ def status(
     if as_json:
         print(json.dumps(overview_json(record, points), indent=2))
     else:
-        print_table(curve_table(record.name, point_rows(points), rehearsal=record.rehearsal))
+        print_curve(record.name, point_rows(points), rehearsal=record.rehearsal)
     return 0 if campaign_state(points) == "valid" else EXIT_INCOMPLETE
 
 
