@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # the records load SQL, which `pareto plan` can do without
 #: Columns of a table that goes to a pipe or a file.
 _WIDE = 400
 #: Columns of a terminal from which on a curve has all its columns.
-_ROOMY = 100
+_ROOMY = 118
 SECONDS_PER_MINUTE = 60
 _STYLES = {
     PointState.VALID: "green",
