@@ -10,6 +10,7 @@ import difflib
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
@@ -64,14 +65,27 @@ def _is_harmless(key: str) -> bool:
     return any(key == known or key.startswith(f"{known}.") for known in HARMLESS)
 
 
-def statement(campaign: Campaign) -> dict[str, Any]:
-    """What a campaign states, as plain values; without the database URL and its password."""
-    plain: dict[str, Any] = campaign.model_dump(mode="json", exclude={"records": {"database"}})
-    return plain
+def statement(campaign: Campaign, folder: Path) -> dict[str, Any]:
+    """What a campaign states, as plain values; without the database URL and its password.
+
+    Paths below the campaign file's folder are relative to it: the folder may be moved as a whole.
+    """
+    plain = campaign.model_dump(mode="json", exclude={"records": {"database"}})
+    moved: dict[str, Any] = _relative(plain, f"{folder}/")
+    return moved
 
 
-def changes_since(before: Mapping[str, Any], campaign: Campaign) -> list[str]:
-    """What could alter a measurement against an earlier statement of the campaign.
+def _relative(value: Any, prefix: str) -> Any:
+    """Plain values with texts that begin with a folder cut to what follows."""
+    if isinstance(value, dict):
+        return {key: _relative(inner, prefix) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_relative(inner, prefix) for inner in value]
+    return value.removeprefix(prefix) if isinstance(value, str) else value
+
+
+def changes_since(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """What could alter a measurement between two statements of a campaign.
 
     A statement that this version can't read counts as a difference: nobody can tell that there is
     none.
@@ -80,12 +94,12 @@ def changes_since(before: Mapping[str, Any], campaign: Campaign) -> list[str]:
         old = Campaign.model_validate_json(json.dumps(before))
     except ValidationError as problem:
         return [f"the statement on record can't be compared: {problem.error_count()} problems"]
-    return measurement_differences(old, campaign)
+    return measurement_differences(old, Campaign.model_validate_json(json.dumps(now)))
 
 
-def system_key(campaign: Campaign) -> str:
+def system_key(campaign: Campaign, folder: Path) -> str:
     """Key of what decides the rate at a level: campaigns with the same one share rates."""
-    plain = statement(campaign)
+    plain = statement(campaign, folder)
     parts = {key: plain[key] for key in ("model", "endpoint", "client")}
     parts |= {"instance": campaign.instance.name, "dataset": plain["datasets"]["performance"]}
     parts |= {"rehearsal": campaign.rehearsal is not None}

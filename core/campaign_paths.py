@@ -19,6 +19,7 @@ _EACH = -1
 PATHS: tuple[KeyPath, ...] = (
     ("datasets", "performance", "path"),
     ("datasets", "accuracy", _EACH, "path"),
+    ("run", "pilot", "dataset"),
     ("seeds", "registry"),
     ("records", "folder"),
     ("records", "runs"),

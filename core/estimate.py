@@ -7,12 +7,13 @@ guess allows. `docs/sizing.md` derives the numbers.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from statistics import median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from core.campaign import Campaign
 from core.errors import InputError
+from core.pilot import REQUESTS_PER_STREAM, pilot_dataset, scaled_s
 from core.plan import Plan, Point, Role
 from core.status import AttemptState
 
@@ -20,8 +21,9 @@ if TYPE_CHECKING:  # the records load SQL, which a plan can do without
     from core.records.values import AttemptRecord, PointRecord
 
 #: Start-up, shutdown and reporting of one client run, seconds: the reference client took 11–12 s
-#: with one worker and 24 s with its default of ten, before validation and hashing.
-FIRST_OVERHEAD_S = 30.0
+#: with one worker and 24 s with its default of ten, before validation and hashing; the rehearsal's
+#: stand-in takes 1–3 s.
+FIRST_OVERHEAD_S, REHEARSAL_OVERHEAD_S = 30.0, 3.0
 #: Bytes of `events.jsonl` a sample without its chunks, and each streamed chunk (measured).
 BYTES_PER_SAMPLE, BYTES_PER_CHUNK = 730, 162
 #: Most new tokens where the campaign doesn't say: the default of the client's template.
@@ -53,6 +55,11 @@ class Span:
         unknown = self.high is None or other.high is None
         high = None if unknown else (self.high or 0.0) + (other.high or 0.0)
         return Span(self.low + other.low, self.expected + other.expected, high)
+
+    def less(self, amount: float) -> Span:
+        """The span without an amount that is behind; never below nothing."""
+        high = None if self.high is None else max(0.0, self.high - amount)
+        return Span(max(0.0, self.low - amount), max(0.0, self.expected - amount), high)
 
     def times(self, factor: float) -> Span:
         """The span scaled."""
@@ -88,6 +95,10 @@ class Estimate:
     disk_bytes: Span
     accelerators: int
 
+    def after(self, seconds: float) -> Estimate:
+        """What is left when a time has passed."""
+        return replace(self, wall_s=self.wall_s.less(seconds))
+
     @property
     def accelerator_hours(self) -> Span:
         """Exclusive time of every accelerator of the instance."""
@@ -96,11 +107,10 @@ class Estimate:
 
 def first_costs(campaign: Campaign) -> Costs:
     """What is assumed before anything was recorded."""
-    params = campaign.client.overrides.get("model_params") or {}
-    tokens = params.get("max_new_tokens", DEFAULT_MAX_TOKENS)
-    most = BYTES_PER_SAMPLE + BYTES_PER_CHUNK * int(tokens)
+    most = BYTES_PER_SAMPLE + BYTES_PER_CHUNK * _max_tokens(campaign)
     span = Span(BYTES_PER_SAMPLE + BYTES_PER_CHUNK, (BYTES_PER_SAMPLE + most) / 2, most)
-    return Costs(FIRST_OVERHEAD_S, accuracy_factor=1.0, bytes_per_sample=span, learned=False)
+    overhead_s = REHEARSAL_OVERHEAD_S if campaign.rehearsal else FIRST_OVERHEAD_S
+    return Costs(overhead_s, accuracy_factor=1.0, bytes_per_sample=span, learned=False)
 
 
 def learned_costs(campaign: Campaign, points: Sequence[PointRecord], scored: int) -> Costs:
@@ -116,14 +126,14 @@ def learned_costs(campaign: Campaign, points: Sequence[PointRecord], scored: int
         (point, attempt)
         for point in points
         for attempt in point.measurements
-        if attempt.state is AttemptState.VALID and attempt.metrics.get("issue_span_s") is not None
+        if attempt.state is AttemptState.VALID and attempt.metrics.get("rate_qps")
     ]
     if not valid:
         return first
     plain = [_outside_load_s(attempt) for point, attempt in valid if not point.accuracy]
     overhead_s = max(0.0, median(plain)) if plain else first.overhead_s
     factors = [
-        max(0.0, _outside_load_s(attempt) - overhead_s) * attempt.metrics["qps"] / scored
+        max(0.0, _outside_load_s(attempt) - overhead_s) * attempt.metrics["rate_qps"] / scored
         for point, attempt in valid
         if point.accuracy and scored
     ]
@@ -194,41 +204,99 @@ def refuse_small_budget(campaign: Campaign, plan: Plan, scored: int) -> None:
     least = cheapest_hours(campaign, plan, first_costs(campaign), scored)
     if budget < least:
         raise InputError(
-            f"run.budget_hours: {budget:g} h, but the cheapest legal curve takes {least:.1f} h;"
+            f"run.budget_hours: {budget:g} h, but the cheapest legal curve takes {least:.4g} h;"
             " raise the budget"
         )
 
 
+def as_plain(costs: Estimate, now: float) -> dict[str, Any]:
+    """An estimate as plain values, with the Unix times at which it would be done."""
+    done = Span.exact(now) + costs.wall_s
+    hours = costs.accelerator_hours
+    return {**asdict(costs), "accelerator_hours": asdict(hours), "done_at": asdict(done)}
+
+
+def over_budget(budget_hours: float, spent_s: float, needed: Span) -> str | None:
+    """Why a point no longer fits the budget; None: it does."""
+    spent_h, needed_h = spent_s / SECONDS_PER_HOUR, needed.expected / SECONDS_PER_HOUR
+    if spent_h + needed_h <= budget_hours:
+        return None
+    return (
+        f"budget: {spent_h:.2f} h spent, {needed_h:.2f} h needed,"
+        f" run.budget_hours is {budget_hours:g}"
+    )
+
+
 def _point(campaign: Campaign, point: Point, costs: Costs, scored: int) -> PointEstimate:
     samples = (point.sizing.samples or 0) + (scored if point.accuracy else 0)
-    overhead = Span.exact(costs.overhead_s)
     return PointEstimate(
         label=point.label,
-        wall_s=_load_s(campaign, point, costs, scored) + overhead,
+        wall_s=sum(
+            (
+                _pilot_s(campaign, point, costs),
+                _timed_s(campaign, point),
+                _accuracy_s(point, costs, scored),
+            ),
+            Span.exact(costs.overhead_s),
+        ),
         disk_bytes=_disk_bytes(point, costs, samples),
     )
 
 
 def _disk_bytes(point: Point, costs: Costs, samples: int) -> Span:
-    """Size of the run folder; without a rate the count will grow, so no upper bound is known."""
+    """Size of the run folder; without a rate the count may grow, so no upper bound is known."""
     span = costs.bytes_per_sample.times(samples)
     return span if point.sizing.rate else replace(span, high=None)
 
 
-def _load_s(campaign: Campaign, point: Point, costs: Costs, scored: int) -> Span:
-    """Time under load: the timed phase, and the accuracy run where the point carries one."""
+def _pilot_s(campaign: Campaign, point: Point, costs: Costs) -> Span:
+    """A pilot where the rate is not known: its time, or two requests per stream, and overhead."""
     rate = point.sizing.rate
-    if rate is None or point.sizing.issue_time_s is None:
-        shortest = point.min_duration_ms / 1000 * campaign.run.duration_margin
-        return Span(shortest, shortest, None)
-    accuracy_s = costs.accuracy_factor * scored / rate.qps if point.accuracy else 0.0
-    load_s = point.sizing.issue_time_s + accuracy_s
+    if (rate is not None and not rate.guess) or pilot_dataset(campaign, point) is None:
+        return Span.exact(0.0)
+    seconds = scaled_s(campaign, campaign.run.pilot.seconds)
+    shortest_s = seconds + costs.overhead_s
+    if rate is None:
+        return Span(shortest_s, shortest_s, None)
+    requests_s = REQUESTS_PER_STREAM * point.concurrency / rate.qps
+    expected_s, longest_s = max(seconds, requests_s), max(seconds, requests_s * GUESS_FACTOR)
+    return Span(shortest_s, expected_s + costs.overhead_s, longest_s + costs.overhead_s)
+
+
+def _timed_s(campaign: Campaign, point: Point) -> Span:
+    """The timed phase from its first request to its last answer; never below the minimum."""
+    rate, samples, minimum_s = point.sizing.rate, point.sizing.samples, point.min_duration_ms / 1000
+    if rate is None or samples is None:
+        shortest_s = minimum_s * campaign.run.duration_margin
+        return Span(shortest_s, shortest_s, None)
+    expected_s = samples / rate.qps
     if not rate.guess:
-        return Span.exact(load_s)
-    return Span(load_s / GUESS_FACTOR, load_s, load_s * GUESS_FACTOR)
+        return Span.exact(expected_s)
+    lowest_s = min(expected_s, max(minimum_s, expected_s / GUESS_FACTOR))
+    return Span(lowest_s, expected_s, expected_s * GUESS_FACTOR)
+
+
+def _accuracy_s(point: Point, costs: Costs, scored: int) -> Span:
+    """The accuracy run where the point carries one, at the point's own rate."""
+    rate = point.sizing.rate
+    if not point.accuracy:
+        return Span.exact(0.0)
+    if rate is None:
+        return Span(0.0, 0.0, None)
+    expected_s = costs.accuracy_factor * scored / rate.qps
+    if not rate.guess:
+        return Span.exact(expected_s)
+    return Span(expected_s / GUESS_FACTOR, expected_s, expected_s * GUESS_FACTOR)
+
+
+def _max_tokens(campaign: Campaign) -> int:
+    """Most new tokens of an answer, as far as the campaign says."""
+    params = campaign.client.overrides.get("model_params")
+    tokens = params.get("max_new_tokens") if isinstance(params, Mapping) else None
+    return tokens if type(tokens) is int and tokens > 0 else DEFAULT_MAX_TOKENS
 
 
 def _outside_load_s(attempt: AttemptRecord) -> float:
-    """Time of an attempt outside its timed phase's issue time."""
-    span_s: float = attempt.metrics["issue_span_s"]
-    return (attempt.ended_at or 0.0) - (attempt.started_at or 0.0) - span_s
+    """Time of an attempt, its preparation included, outside its timed phase."""
+    load_s: float = attempt.metrics["issued"] / attempt.metrics["rate_qps"]
+    return (attempt.ended_at or attempt.created_at) - attempt.created_at - load_s

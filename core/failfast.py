@@ -9,12 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from core.sizing import Rate, Target, size
+from core.sizing import Rate, Target, issue_time_s, size
 
 #: Completions per concurrent stream before a rate is believed: the first ones come in a bunch.
 EVIDENCE_REQUESTS = 3
 #: Share of the planned time that must have passed before a rate is believed.
 EVIDENCE_SHARE = 0.05
+#: How far the times of two phases, as the guard sees them, may be off, seconds.
+CLOCK_SLACK_S = 1.0
 #: A count that a re-plan would at least halve is worth stopping for.
 WORTHWHILE = 0.5
 
@@ -33,7 +35,8 @@ class Glimpse:
 
     done: int  # completions, failed ones included
     failed: int
-    load_s: float  # since the timed phase began
+    load_s: float  # since the timed phase began; up to its last issue once all are issued
+    all_issued: bool = False
 
 
 @dataclass(frozen=True)
@@ -57,16 +60,20 @@ def reason_to_stop(glimpse: Glimpse, samples: int, target: Target) -> Stop | Non
             Hopeless.FAILED_REQUEST,
             f"{glimpse.failed} failed of {glimpse.done} requests; one is enough to lose the point",
         )
+    if target.level == 0:  # a burst, or conversations: completions don't tell its progress
+        return None
+    minimum_s = target.min_duration_ms / 1000
+    if glimpse.all_issued:
+        return _issued_too_early(glimpse.load_s, minimum_s, samples)
     if not _has_evidence(glimpse, samples, target):
         return None
     qps = glimpse.done / glimpse.load_s
-    predicted_s = samples / qps
-    minimum_s = target.min_duration_ms / 1000
+    predicted_s = issue_time_s(samples, target.level, qps)
     if predicted_s < minimum_s:
         return Stop(
             Hopeless.TOO_FAST,
-            f"at {qps:.3g}/s the {samples} samples take {predicted_s:.0f} s, the minimum is"
-            f" {minimum_s:.0f} s",
+            f"at {qps:.3g}/s the {samples} samples are issued in {predicted_s:.1f} s, the minimum"
+            f" is {minimum_s:g} s",
         )
     needed = size(Rate(qps, "this run", guess=False), target).samples
     if needed is not None and needed <= WORTHWHILE * (samples - glimpse.done):
@@ -75,6 +82,16 @@ def reason_to_stop(glimpse: Glimpse, samples: int, target: Target) -> Stop | Non
             f"at {qps:.3g}/s the {samples} samples take {predicted_s:.0f} s; {needed} are enough",
         )
     return None
+
+
+def _issued_too_early(issue_s: float, minimum_s: float, samples: int) -> Stop | None:
+    """Why an accuracy run after this timed phase would be in vain; None: it would not."""
+    if issue_s >= minimum_s - CLOCK_SLACK_S:
+        return None
+    return Stop(
+        Hopeless.TOO_FAST,
+        f"the {samples} samples were issued in {issue_s:.1f} s, the minimum is {minimum_s:g} s",
+    )
 
 
 def _has_evidence(glimpse: Glimpse, samples: int, target: Target) -> bool:

@@ -9,9 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from core.plan import Role
 from core.records.values import AttemptRecord, CampaignRecord, PointRecord
 from core.status import AttemptState, PointState
 
+#: Least system throughput of a dedicated Offline run over that of the C_max point (§5.7.2; checker
+#: `_OFFLINE_TPS_MARGIN`).
+OFFLINE_MARGIN = 0.98
 #: Milliseconds in a second.
 MS_PER_S = 1000
 
@@ -43,6 +47,33 @@ def point_rows(points: Sequence[PointRecord]) -> list[PointRow]:
     return [_row(point) for point in sorted(points, key=lambda point: point.concurrency)]
 
 
+def offline_ratio(rows: Sequence[PointRow], c_max: int) -> float | None:
+    """System throughput of the dedicated Offline run over the C_max point's; None until both are.
+
+    Args:
+        rows: The points.
+        c_max: The declared maximum concurrency.
+    """
+    offline = next((row.system_tps for row in rows if row.role == Role.OFFLINE), None)
+    levels = (row for row in rows if row.role != Role.OFFLINE and row.concurrency == c_max)
+    highest = next((row.system_tps for row in levels), None)
+    return offline / highest if offline and highest else None
+
+
+def offline_note(rows: Sequence[PointRow], c_max: int) -> str | None:
+    """The Offline run against the C_max point in one line; None until both are valid."""
+    ratio = offline_ratio(rows, c_max)
+    if ratio is None:
+        return None
+    text = f"offline has {ratio:.3f} × the tokens/s of C_max"
+    if ratio >= OFFLINE_MARGIN:
+        return f"{text}; at least {OFFLINE_MARGIN} × are needed"
+    return (
+        f"{text}, but at least {OFFLINE_MARGIN} × are needed (§5.7.2): the curve would be rejected;"
+        " look for the reason and measure both again under another campaign name"
+    )
+
+
 def campaign_state(points: Sequence[PointRecord]) -> str:
     """One word for a campaign: valid, running, or what is missing."""
     states = {point.state for point in points}
@@ -55,8 +86,17 @@ def campaign_state(points: Sequence[PointRecord]) -> str:
     return "incomplete"
 
 
-def as_json(campaign: CampaignRecord, points: Sequence[PointRecord]) -> dict[str, Any]:
-    """The overview as plain JSON values; its form carries a version."""
+def as_json(
+    campaign: CampaignRecord, points: Sequence[PointRecord], left: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """The overview as plain JSON values; its form carries a version.
+
+    Args:
+        campaign: The campaign.
+        points: Its points.
+        left: What the points that are not valid still cost; None: nothing, or it isn't known.
+    """
+    rows = point_rows(points)
     return {
         "version": 1,
         "campaign": campaign.name,
@@ -67,7 +107,9 @@ def as_json(campaign: CampaignRecord, points: Sequence[PointRecord]) -> dict[str
         "c_min": campaign.c_min,
         "seed_set": campaign.seed_set.id,
         "runs_folder": campaign.runs_folder,
-        "points": [{**vars(row), "state": str(row.state)} for row in point_rows(points)],
+        "points": [{**vars(row), "state": str(row.state)} for row in rows],
+        "offline_ratio": offline_ratio(rows, campaign.c_max),
+        "left": left,
     }
 
 

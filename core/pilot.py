@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from core.campaign import Campaign
+from core.campaign import Campaign, Dataset
 from core.client_config import client_config, merged
 from core.folder import FolderFacts
 from core.plan import CONCURRENCY, Point
@@ -31,19 +31,47 @@ def pilot_dataset(campaign: Campaign, point: Point) -> dict[str, Any] | None:
     Conversations and the Offline run have none: the former have no dataset that fits, the latter
     runs at the saturated rate of the `C_max` point.
     """
-    run = campaign.run.pilot
-    if not run.enabled or point.load_pattern != CONCURRENCY:
+    if not campaign.run.pilot.enabled or point.load_pattern != CONCURRENCY:
         return None
     entry: dict[str, Any] = {"name": "pilot", "type": "performance"}
-    if run.dataset is not None:
+    if campaign.run.pilot.dataset is not None:
         parser = campaign.datasets.performance.settings
-        return {**parser, **entry, "path": str(run.dataset)}
-    first = next(iter(campaign.datasets.accuracy), None)
+        return {**parser, **entry, "path": str(campaign.run.pilot.dataset)}
+    first = _accuracy_dataset(campaign)
     if first is None:
         return None
     if first.path is None:
         return {**first.settings, **entry, "name": first.name}
     return {**first.settings, **entry, "path": str(first.path)}
+
+
+def _accuracy_dataset(campaign: Campaign) -> Dataset | None:
+    """The first accuracy dataset that does not hold the performance samples themselves."""
+    timed = campaign.datasets.performance
+    others = (d for d in campaign.datasets.accuracy if not _is_same_data(d, timed))
+    return next(others, None)
+
+
+def _is_same_data(one: Dataset, other: Dataset) -> bool:
+    if one.path is None or other.path is None:
+        return one.path is other.path and one.name == other.name
+    return one.path == other.path
+
+
+def pilot_note(campaign: Campaign) -> str | None:
+    """Why a campaign has no pilots although they are wanted; None: it has."""
+    run = campaign.run.pilot
+    if not run.enabled or run.dataset or campaign.agentic or _accuracy_dataset(campaign):
+        return None
+    return (
+        "no pilots: there is no accuracy dataset beside the performance samples, which are"
+        " forbidden outside the timed phase; name another file in run.pilot.dataset"
+    )
+
+
+def scaled_s(campaign: Campaign, seconds: float) -> float:
+    """Seconds of load, shortened in a rehearsal as minimum durations are."""
+    return seconds * (campaign.rehearsal.time_scale if campaign.rehearsal else 1.0)
 
 
 def pilot_config(

@@ -29,7 +29,7 @@ from core.regions import (
     uncovered_bands,
 )
 from core.seeds import SeedSet, bound_seed_set
-from core.sizing import Basis, Rate, Sizing, Target, rate_for, size
+from core.sizing import Basis, Rate, Sizing, Target, issue_rate, rate_for, size
 
 #: Fewest fixed-concurrency points of a curve (§5.3: 1 + 3 + 3); a dedicated Offline run is extra.
 MIN_LEVELS = 7
@@ -39,14 +39,13 @@ MAX_POINTS = 32
 PLAN_VERSION = 1
 #: Load pattern of every fixed-concurrency point, of agentic points, and of a dedicated Offline run.
 CONCURRENCY, AGENTIC, MAX_THROUGHPUT = "concurrency", "agentic_inference", "max_throughput"
-#: Official region name → its name in `run.basis`; a dedicated Offline run counts as high.
+#: Official region name → its name in `run.basis`.
 _SHORT = {
     "low_latency": "ultra_low",
     "low_concurrency": "low",
     "med_concurrency": "medium",
     "high_concurrency": "high",
     "margin": "margin",
-    SUBMITTERS_CHOICE: "high",
 }
 #: Label of the dedicated Offline point.
 OFFLINE_LABEL = "offline"
@@ -136,7 +135,7 @@ def make_plan(campaign: Campaign, dataset_rows: int | None) -> Plan:
         regions=regions,
         seed_set=seed_set,
         points=tuple(_ordered(campaign, points)),
-        warnings=tuple(_warnings(campaign, levels, seed_set)),
+        warnings=tuple(_warnings(campaign, levels, seed_set, dataset_rows)),
         dataset_rows=dataset_rows,
         time_scale=campaign.rehearsal.time_scale if campaign.rehearsal else None,
     )
@@ -171,6 +170,12 @@ def _statement_errors(campaign: Campaign, rows: int | None) -> list[str]:
         reasons.append(
             "client.overrides: settings.warmup sends performance samples unsalted, which the rules"
             " forbid; set its salt: true"
+        )
+    pilot = campaign.run.pilot.dataset
+    if pilot is not None and pilot == campaign.datasets.performance.path:
+        reasons.append(
+            f"run.pilot.dataset: {pilot} is the performance dataset, which is forbidden outside"
+            " the timed phase unless salted, and the client salts only warm-ups; name another file"
         )
     return reasons + _offline_errors(campaign, rows)
 
@@ -359,8 +364,17 @@ def _curve_errors(campaign: Campaign, levels: Sequence[int], regions: Regions) -
     return reasons
 
 
-def _warnings(campaign: Campaign, levels: Sequence[int], seed_set: SeedSet) -> list[str]:
+def _warnings(
+    campaign: Campaign, levels: Sequence[int], seed_set: SeedSet, rows: int | None
+) -> list[str]:
     warnings = []
+    above = [label_of(level) for level in levels if rows is not None and level > rows]
+    if above:
+        warnings.append(
+            f"the performance dataset has {rows} rows, fewer than the concurrency of"
+            f" {', '.join(above)}: samples are in flight twice there, and one pass does not fill"
+            " the streams"
+        )
     if campaign.curve.c_max not in levels:
         warnings.append(
             f"no point at exactly c_max ({campaign.curve.c_max}); a curve usually has one"
@@ -496,18 +510,40 @@ def target_of(campaign: Campaign, point: Point, rows: int | None) -> Target:
     return _target(campaign, point.concurrency, point.region, point.min_duration_ms, rows)
 
 
+def rate_shown(
+    point: Point, *, planned: int, issued: int, issue_span_s: float | None, qps: float | None
+) -> float | None:
+    """The rate that a run of a point shows, in the unit that its size is counted in.
+
+    Args:
+        point: The point.
+        planned: Samples planned; of an agentic point: conversations.
+        issued: Requests issued.
+        issue_span_s: First to last issue; None: not known.
+        qps: Completions per second over the whole run.
+    """
+    if point.load_pattern == MAX_THROUGHPUT:  # all are issued at once
+        return qps
+    if issue_span_s is None:
+        return None
+    if point.load_pattern == AGENTIC:  # conversations are planned, and their requests issued
+        return planned / issue_span_s if issue_span_s > 0 else None
+    return issue_rate(issued, point.concurrency, issue_span_s, qps or 0.0)
+
+
 def _target(
     campaign: Campaign, level: int, region: str, duration_ms: int, rows: int | None
 ) -> Target:
     run = campaign.run
     scale = campaign.rehearsal.time_scale if campaign.rehearsal else 1.0
+    is_burst = region == SUBMITTERS_CHOICE  # a dedicated Offline run issues all at once
     return Target(
-        level=level,
+        level=0 if is_burst or campaign.agentic else level,
         rows=rows,
         min_duration_ms=duration_ms,
         margin=run.duration_margin,
         min_passes=run.min_passes,
-        basis=_basis(campaign, region),
+        basis=Basis.MINIMUM if is_burst else _basis(campaign, region),
         max_point_s=run.max_point_hours * 3600 * scale,
     )
 

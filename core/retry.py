@@ -6,8 +6,9 @@ better accuracy score (§4.3), and what is wrong with the configuration would re
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
 from enum import StrEnum
+from typing import Any
 
 #: Findings that repeat until a person changes something; they stop the campaign.
 REPEATING = frozenset(
@@ -33,6 +34,8 @@ EXPLAINS = {
     "failed-requests": {"no-token-metrics"},
     "empty-answers": {"no-token-metrics"},
 }
+#: The finding that an accuracy result is below its threshold.
+MISSED = "accuracy-below-threshold"
 #: The finding that a run issued for less than its minimum duration.
 TOO_SHORT = "too-short"
 #: Client exit code for a configuration that it refuses (mlcommons/endpoints `exceptions.py`).
@@ -46,6 +49,12 @@ class Next(StrEnum):
     RETRY = "retry"  # the failure may not repeat
     RESIZE = "resize"  # measured well, but too short: again with a count from the measured rate
     STOP = "stop"  # the failure would repeat at every point
+
+
+def is_miss(findings: Iterable[Mapping[str, Any]], exit_code: int | None) -> bool:
+    """Whether an attempt on record missed its accuracy, with nothing else to explain the score."""
+    rules = {f["rule"] for f in findings if f.get("severity") == "error"}
+    return MISSED in rules and after_failure(rules, exit_code) is Next.STOP
 
 
 def after_failure(rules: Collection[str], exit_code: int | None) -> Next:

@@ -41,7 +41,7 @@ class Rate:
 class Target:
     """What a point's size must reach."""
 
-    level: int
+    level: int  # concurrent streams; 0 where single requests don't follow each other
     rows: int | None  # of the performance dataset; None: not known yet
     min_duration_ms: int  # of issue time
     margin: float  # planned over minimum issue time
@@ -106,6 +106,11 @@ def issue_rate(issued: int, level: int, issue_span_s: float, qps: float) -> floa
     return rate if math.isfinite(rate) and rate > 0 else None
 
 
+def issue_time_s(samples: int, level: int, qps: float) -> float:
+    """Seconds from the first to the last issue of a closed loop; the inverse of `issue_rate`."""
+    return max(0, samples - level) / qps
+
+
 def nearest_levels(level: int, rates: Mapping[int, float]) -> list[int]:
     """The known levels around a level: one below and one above where they exist."""
     below = [known for known in rates if known < level]
@@ -136,15 +141,16 @@ def ramp_passes(level: int, rows: int) -> int:
 def size(rate: Rate | None, target: Target) -> Sizing:
     """Smallest whole number of passes whose issue time reaches the duration with the margin.
 
-    Without a rate: the fewest passes, to measure one. On a windowable basis at least the ramp-up
-    passes and `WINDOW_PASSES`.
+    The first `level` samples are issued at once and take no issue time. Without a rate: the fewest
+    passes, to measure one. On a windowable basis at least the ramp-up passes and `WINDOW_PASSES`.
     """
     if target.rows is None:
         return Sizing(None, None, rate, None, Basis.MINIMUM, "the dataset's rows are not known")
     if rate is None:
         return _sized(target.min_passes, rate, target, Basis.MINIMUM, "the rate is not known")
     wanted_s = target.min_duration_ms / 1000 * target.margin * (GUESS_MARGIN if rate.guess else 1)
-    by_duration = max(target.min_passes, math.ceil(wanted_s * rate.qps / target.rows))
+    wanted = wanted_s * rate.qps + target.level
+    by_duration = max(target.min_passes, math.ceil(wanted / target.rows))
     for_window = max(by_duration, ramp_passes(target.level, target.rows) + WINDOW_PASSES)
     window_s = for_window * target.rows / rate.qps
     basis = target.basis or (Basis.WINDOWABLE if window_s <= target.max_point_s else Basis.MINIMUM)
@@ -160,4 +166,5 @@ def size(rate: Rate | None, target: Target) -> Sizing:
 def _sized(passes: int, rate: Rate | None, target: Target, basis: Basis, why: str) -> Sizing:
     assert target.rows is not None
     samples = passes * target.rows
-    return Sizing(passes, samples, rate, samples / rate.qps if rate else None, basis, why)
+    issue_s = issue_time_s(samples, target.level, rate.qps) if rate else None
+    return Sizing(passes, samples, rate, issue_s, basis, why)

@@ -5,8 +5,10 @@ Every state is committed to the records before the next step; Prefect only shows
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any, TypeVar
 
@@ -18,12 +20,12 @@ from core.files import Manifest, make_read_only, write_atomic
 from core.findings import Finding, told
 from core.folder import FolderFacts
 from core.layout import AttemptPaths, instance_lock_path
-from core.plan import Point, target_of
+from core.plan import Point, rate_shown, target_of
 from core.progress import Phase
 from core.records import AttemptRecord
 from core.retry import TOO_SHORT, Next, after_failure
 from core.run import planned_run
-from core.sizing import issue_rate
+from core.sizing import Target
 from core.status import AttemptState
 from core.validate import Verdict, validate
 from core.watchdog import Limits
@@ -32,6 +34,7 @@ from flows.steps import step
 from flows.stop import StopRequest
 from tasks.client import benchmark_command
 from tasks.collect import collect
+from tasks.disk import lack_of_room
 from tasks.supervise import (
     EndedBy,
     GuardEnd,
@@ -51,6 +54,10 @@ T = TypeVar("T")
 UNKNOWN_RUN_TIMEOUT_S = 24 * 3600.0
 #: Outer limit over the predicted length, and seconds for start-up, drain and scoring on top.
 TIMEOUT_FACTOR, TIMEOUT_EXTRA_S = 3.0, 1800.0
+#: What programs say when a file system, a quota or a limit takes no more.
+_NO_ROOM = tuple(os.strerror(code) for code in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
+#: The finding that says so.
+DISK_FULL = "disk-full"
 #: How the reason of a request to stop begins when it is ours and not the user's.
 FAIL_FAST = "fail-fast"
 #: Ends of a client that say nothing about the measurement: it was stopped, or nobody knows.
@@ -212,9 +219,11 @@ def follow_client(
 
 
 def load_s(status: GuardStatus) -> float:
-    """Seconds since the timed phase began; 0 before."""
-    began = next((at for phase, at in status.phases if phase is Phase.PERFORMANCE), None)
-    return 0.0 if began is None else max(0.0, status.heartbeat_at - began)
+    """Seconds of the timed phase so far, or up to its last issue; 0 before it began."""
+    times = iter(status.phases)
+    began = next((at for phase, at in times if phase is Phase.PERFORMANCE), None)
+    _, ended = next(times, (None, status.heartbeat_at))
+    return 0.0 if began is None else max(0.0, ended - began)
 
 
 def read_folder(running: Running, status: GuardStatus) -> tuple[FolderFacts, Manifest]:
@@ -251,19 +260,25 @@ def _performance(running: Running) -> None:
 
 def _fail_fast(running: Running) -> Judge:
     """Ends a run that can no longer become valid, unless the user wants it to go on."""
-    campaign, plan = running.session.campaign, running.session.plan
     samples = running.attempt.planned_samples
-    if not campaign.run.fail_fast or samples is None:
+    if not running.session.campaign.run.fail_fast or samples is None:
         return lambda _status: None
-    target = target_of(campaign, running.point, plan.dataset_rows)
+    target = _target(running)
 
     def judge(status: GuardStatus) -> str | None:
-        is_timed = status.phase is Phase.PERFORMANCE
-        glimpse = Glimpse(status.done, status.errors, load_s(status) if is_timed else 0.0)
+        all_issued = status.phase is Phase.ACCURACY
+        is_timed = status.phase is Phase.PERFORMANCE or all_issued
+        issued_s = load_s(status) if is_timed else 0.0
+        glimpse = Glimpse(status.done, status.errors, issued_s, all_issued)
         stop = reason_to_stop(glimpse, samples, target)
         return f"{FAIL_FAST}: {stop.kind}: {stop.reason}" if stop else None
 
     return judge
+
+
+def _target(running: Running) -> Target:
+    session = running.session
+    return target_of(session.campaign, running.point, session.plan.dataset_rows)
 
 
 def _refuse_busy(running: Running) -> None:
@@ -308,9 +323,10 @@ def _conclude(running: Running, status: GuardStatus) -> None:
     session, attempt, end = running.session, running.attempt, status.end
     assert end is not None
     facts, _ = read_folder(running, status)
-    verdict = _verdict(running, facts, end)
+    verdict = _verdict(running, facts, status)
     findings = [asdict(finding) for finding in verdict.findings]
-    write_atomic(running.paths.verdict, orjson.dumps(findings, option=orjson.OPT_INDENT_2))
+    with suppress(OSError):  # a full disk; the records keep the findings too
+        write_atomic(running.paths.verdict, orjson.dumps(findings, option=orjson.OPT_INDENT_2))
     state = _state(end, verdict)
     session.records.change_state(
         attempt.id,
@@ -320,14 +336,14 @@ def _conclude(running: Running, status: GuardStatus) -> None:
         ended_at=end.ended_at,
         reason=_reason(end, verdict),
         findings=findings,
-        metrics=_metrics(verdict, end, running.point.concurrency),
+        metrics=_metrics(running, verdict, end),
     )
     if state is not AttemptState.VALID:
         raise PointNotValidError(f"{running.point.label} attempt {attempt.number}", verdict)
 
 
-def _verdict(running: Running, facts: FolderFacts, end: GuardEnd) -> Verdict:
-    """The folder judged against its plan; a run that we ended says so first."""
+def _verdict(running: Running, facts: FolderFacts, status: GuardStatus) -> Verdict:
+    """The folder judged against its plan; what explains the rest comes first."""
     session = running.session
     wanted = planned_run(
         session.campaign,
@@ -337,17 +353,39 @@ def _verdict(running: Running, facts: FolderFacts, end: GuardEnd) -> Verdict:
         session.accuracy_rows,
     )
     verdict = validate(wanted, facts, benchmark=session.campaign.benchmark)
-    if _stopped_for(end) is None:
-        return verdict
-    stopped = Finding(
+    full = None if verdict.valid else _disk_full(session, status)
+    found = tuple(cause for cause in (_stopped_early(status), full) if cause is not None)
+    return replace(verdict, findings=(*found, *verdict.findings))
+
+
+def _stopped_early(status: GuardStatus) -> Finding | None:
+    """We ended the run."""
+    if status.end is None or _stopped_for(status.end) is None:
+        return None
+    return Finding(
         "stopped-early",
         "error",
-        end.reason,
+        status.end.reason,
         "a run that can still become valid",
         "the next attempt is sized by the rate seen; for failed requests look at the endpoint's"
         " log; run.fail_fast: false lets such runs go on",
     )
-    return replace(verdict, findings=(stopped, *verdict.findings))
+
+
+def _disk_full(session: Session, status: GuardStatus) -> Finding | None:
+    """There is no room left, or the client met such a place."""
+    lacking = lack_of_room(session.prepared.paths.runs)
+    said = (line for line in status.tail if any(text in line for text in _NO_ROOM))
+    seen = lacking or next(said, None)
+    if seen is None:
+        return None
+    return Finding(
+        DISK_FULL,
+        "error",
+        seen,
+        "room for the run folder and the client's event buffer",
+        "make room, then run the same command again; nothing was deleted",
+    )
 
 
 def _stopped_for(end: GuardEnd) -> Hopeless | None:
@@ -359,7 +397,7 @@ def _stopped_for(end: GuardEnd) -> Hopeless | None:
 
 def _state(end: GuardEnd, verdict: Verdict) -> AttemptState:
     """State of an attempt that ended: an interruption is never complete, whatever it left."""
-    if _stopped_for(end) is not None:
+    if _stopped_for(end) is not None or _is_lost_to_the_disk(end, verdict):
         return AttemptState.FAILED
     if end.ended_by in _INTERRUPTIONS:
         return AttemptState.INTERRUPTED
@@ -370,14 +408,19 @@ def _state(end: GuardEnd, verdict: Verdict) -> AttemptState:
     return AttemptState.FAILED
 
 
+def _is_lost_to_the_disk(end: GuardEnd, verdict: Verdict) -> bool:
+    """Whether even the guard found no room for its last words."""
+    return end.ended_by is EndedBy.LOST_GUARD and DISK_FULL in verdict.rules
+
+
 def _reason(end: GuardEnd, verdict: Verdict) -> str | None:
     """One line on why the attempt is not valid; None if it is."""
     if end.ended_by is not EndedBy.ITSELF and end.reason:
-        return end.reason
+        return f"{DISK_FULL}: {end.reason}" if DISK_FULL in verdict.rules else end.reason
     return ", ".join(sorted(verdict.rules)) or None
 
 
-def _metrics(verdict: Verdict, end: GuardEnd, level: int) -> dict[str, Any]:
+def _metrics(running: Running, verdict: Verdict, end: GuardEnd) -> dict[str, Any]:
     """What was measured, as the records keep it; `rate_qps` only if the rate can be relied on."""
     found = verdict.metrics
     if found is None:
@@ -387,6 +430,12 @@ def _metrics(verdict: Verdict, end: GuardEnd, level: int) -> dict[str, Any]:
         Hopeless.TOO_FAST,
         Hopeless.TOO_SLOW,
     )
-    if only_its_count_was_wrong and found.issue_span_s is not None:
-        kept["rate_qps"] = issue_rate(found.issued, level, found.issue_span_s, found.qps or 0.0)
+    if only_its_count_was_wrong:
+        kept["rate_qps"] = rate_shown(
+            running.point,
+            planned=running.attempt.planned_samples or 0,
+            issued=found.issued,
+            issue_span_s=found.issue_span_s,
+            qps=found.qps,
+        )
     return kept

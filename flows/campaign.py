@@ -7,7 +7,7 @@ measures what is not valid yet and nothing else.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +18,6 @@ from prefect.runtime import flow_run
 from prefect.states import Cancelled, Completed, Failed
 
 from core.errors import ExecutionError, InterruptedByUserError, ParetoError, SetupError
-from core.estimate import SECONDS_PER_HOUR
 from core.findings import told
 from core.plan import Role
 from core.records import AttemptRecord, PointRecord
@@ -28,7 +27,7 @@ from flows.attempt import Running, take_in
 from flows.pilot import conclude_pilot, is_pilot
 from flows.point import run_point, sized
 from flows.prepare import prepare
-from flows.session import Session, enter, preflight
+from flows.session import Session, enter, preflight, room_for
 from flows.stop import StopRequest, on_signals
 from tasks.lock import exclusive
 from tasks.owner import owner_lives
@@ -110,22 +109,21 @@ def run_campaign(
     with exclusive(session.prepared.paths.runs / name / "campaign.lock", f"campaign {name}"):
         session.records.append_event(name, "campaign.started", {"flow_run": flow_run.id or ""})
         settle_open_attempts(session, stop)
-        for label in _to_do(session, only):
+        to_do = _to_do(session, only)
+        _refuse_missed(session, [] if only else to_do)
+        if not calibrate:
+            room_for(session, to_do)
+        for label in to_do:
             if stop:
                 raise InterruptedByUserError(f"stopped ({stop.reason}) before {label}")
             if calibrate:
                 sized(session, label, stop)
-            elif _is_over_budget(session, label):
-                continue
             elif run_point(session, label, stop) is Next.STOP:
                 raise ExecutionError(_stopped_by(_record(session, label)))
         missing = [] if calibrate else _not_valid(session)
         session.records.append_event(name, "campaign.finished", {"not_valid": missing})
     if missing:
-        raise CurveIncompleteError(
-            f"{len(missing)} of {len(session.plan.points)} points are not valid:"
-            f" {', '.join(missing)}; see `pareto runs {name}`, then `pareto retry {name}`"
-        )
+        raise CurveIncompleteError(_incomplete(session, missing))
 
 
 def _to_do(session: Session, only: Collection[str] | None) -> list[str]:
@@ -138,21 +136,21 @@ def _to_do(session: Session, only: Collection[str] | None) -> list[str]:
     return [p.label for p in points if p.label not in valid and (not only or p.label in only)]
 
 
-def _is_over_budget(session: Session, label: str) -> bool:
-    """Whether a point no longer fits the budget; then it is recorded as skipped."""
-    budget_hours = session.campaign.run.budget_hours
-    if budget_hours is None:
-        return False
-    spent_h = session.spent_s() / SECONDS_PER_HOUR
-    needed_h = session.estimate([label]).wall_s.expected / SECONDS_PER_HOUR
-    if spent_h + needed_h <= budget_hours:
-        return False
-    reason = (
-        f"budget: {spent_h:.2f} h spent, {needed_h:.2f} h needed,"
-        f" run.budget_hours is {budget_hours:g}"
-    )
-    session.records.skip_point(session.campaign.campaign, label, reason)
-    return True
+def _refuse_missed(session: Session, to_do: Collection[str]) -> None:
+    """Refuse to go on by itself where accuracy was missed: a better score is not shopped for.
+
+    Raises:
+        ExecutionError: naming the points; they run again only if the user names them.
+    """
+    missed = [
+        point.label for point in session.points() if point.label in to_do and point.missed_accuracy
+    ]
+    if missed:
+        raise ExecutionError(
+            f"{', '.join(missed)} missed its accuracy, and a miss is not tried again by itself"
+            f" (§4.3); once the system is corrected: pareto retry {session.prepared.loaded.path}"
+            f" --points {','.join(missed)}"
+        )
 
 
 def settle_open_attempts(session: Session, stop: StopRequest) -> None:
@@ -204,6 +202,18 @@ def _not_valid(session: Session) -> list[str]:
     """Labels of the points that are not valid."""
     points = session.records.points_with_attempts(session.campaign.campaign)
     return [point.label for point in points if point.state is not PointState.VALID]
+
+
+def _incomplete(session: Session, missing: Sequence[str]) -> str:
+    file = session.prepared.loaded.path
+    skipped = [point.label for point in session.points() if point.state is PointState.SKIPPED]
+    text = (
+        f"{len(missing)} of {len(session.plan.points)} points are not valid: {', '.join(missing)};"
+        f" `pareto runs {file}` says why, `pareto run {file}` goes on"
+    )
+    if skipped:
+        text += f"; {', '.join(skipped)} did not fit run.budget_hours and were skipped"
+    return text
 
 
 def _stopped_by(point: PointRecord) -> str:

@@ -6,7 +6,15 @@ import yaml
 
 from core.client_config import TEMPLATES
 from core.errors import InterruptedByUserError
-from core.pilot import LONGEST_S, SAMPLES, is_enough, pilot_config, pilot_dataset, pilot_rate
+from core.pilot import (
+    LONGEST_S,
+    SAMPLES,
+    is_enough,
+    pilot_config,
+    pilot_dataset,
+    pilot_rate,
+    scaled_s,
+)
 from core.plan import Point
 from core.progress import Phase
 from core.records import AttemptRecord
@@ -65,7 +73,8 @@ def conclude_pilot(running: Running) -> None:
     running.step("pilot rate", lambda: _record(running, status))
     if running.stop:
         raise InterruptedByUserError(
-            f"stopped ({running.stop.reason}) during the pilot of {running.point.label}"
+            f"stopped ({running.stop.reason}) during the pilot of {running.point.label};"
+            " run the same file again to continue"
         )
 
 
@@ -96,8 +105,7 @@ def _enough(running: Running, status: GuardStatus) -> str | None:
     campaign = running.session.campaign
     if status.errors:
         return f"pilot: {status.errors} failed requests"
-    scale = campaign.rehearsal.time_scale if campaign.rehearsal else 1.0
-    seconds = campaign.run.pilot.seconds * scale
+    seconds = scaled_s(campaign, campaign.run.pilot.seconds)
     if is_enough(status.done, load_s(status), running.point.concurrency, seconds):
         return "pilot: long enough"
     return None

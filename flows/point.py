@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from core.errors import InterruptedByUserError
+from core.estimate import over_budget
 from core.plan import Point
 from core.retry import Next
 from flows.attempt import Running, begin, take_in
@@ -29,7 +30,12 @@ def run_point(session: Session, label: str, stop: StopRequest) -> Next:
     """
     failures = resizes = 0
     while True:
-        following = _attempt(session, sized(session, label, stop), stop)
+        if is_over_budget(session, label):
+            return Next.GO_ON
+        point = sized(session, label, stop)
+        if is_over_budget(session, label):  # a pilot may have shown that it takes longer
+            return Next.GO_ON
+        following = _attempt(session, point, stop)
         if following is Next.RESIZE and resizes < MAX_RESIZES:
             resizes += 1
         elif following in (Next.RETRY, Next.RESIZE) and failures < session.campaign.run.retries:
@@ -37,6 +43,17 @@ def run_point(session: Session, label: str, stop: StopRequest) -> Next:
             failures += 1
         else:
             return Next.STOP if following is Next.STOP else Next.GO_ON
+
+
+def is_over_budget(session: Session, label: str) -> bool:
+    """Whether a point no longer fits the budget; then it is recorded as skipped."""
+    budget_hours = session.campaign.run.budget_hours
+    if budget_hours is None:
+        return False
+    reason = over_budget(budget_hours, session.spent_s(), session.estimate([label]).wall_s)
+    if reason is not None:
+        session.records.skip_point(session.campaign.campaign, label, reason)
+    return reason is not None
 
 
 def sized(session: Session, label: str, stop: StopRequest) -> Point:
@@ -57,7 +74,7 @@ def sized(session: Session, label: str, stop: StopRequest) -> Point:
 def _attempt(session: Session, point: Point, stop: StopRequest) -> Next:
     """One attempt from preflight to verdict; a lost endpoint is waited for."""
     _await_endpoint(session, point.label, stop)
-    room_for(session, point)
+    room_for(session, [point.label])
     attempt = session.records.new_attempt(
         session.campaign.campaign,
         point.label,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -18,11 +18,12 @@ from core.campaign import Campaign
 from core.campaign_diff import changes_since, statement, system_key
 from core.client_config import TEMPLATES, client_config
 from core.errors import SetupError
-from core.estimate import Estimate, estimate, learned_costs, scored_samples
-from core.plan import Plan, Point, resized
+from core.estimate import Estimate, estimate, first_costs, scored_samples
+from core.plan import Plan, Point
 from core.preset_fill import too_few_samples
 from core.records import Phase, PointRecord, Records, open_records
 from core.status import AttemptState
+from flows.costs import costs_of, sized_plan
 from flows.prepare import Prepared
 from tasks.client import InstalledClient, inspect_client, validate_config
 from tasks.dataset import check_datasets
@@ -53,8 +54,7 @@ class Session:
 
     def sized_plan(self) -> Plan:
         """The plan, sized by the rates that are known by now."""
-        rates = self.records.measured_rates(self.campaign.campaign)
-        return resized(self.campaign, self.plan, rates)
+        return sized_plan(self.prepared, self.records)
 
     def sized(self, label: str) -> Point:
         """A point, sized by the rates that are known by now."""
@@ -75,9 +75,7 @@ class Session:
 
     def estimate(self, labels: Collection[str]) -> Estimate:
         """What these points still cost, by the rates and costs that are known by now."""
-        scored = scored_samples(self.campaign, self.accuracy_rows)
-        costs = learned_costs(self.campaign, self.points(), scored)
-        return estimate(self.campaign, self.sized_plan(), costs, scored=scored, labels=labels)
+        return costs_of(self.prepared, self.records, self.accuracy_rows, labels)
 
     def spent_s(self) -> float:
         """Time that the campaign's attempts and pilots took so far."""
@@ -111,7 +109,7 @@ def preflight(ready: Prepared) -> Surroundings:
     too_few = too_few_samples(campaign, accuracy_rows)
     if too_few is not None:
         raise SetupError(too_few)
-    check_room(ready.paths.runs, 0)
+    _check_room_for_any(ready, accuracy_rows)
     names = sorted({TEMPLATES[point.load_pattern] for point in ready.plan.points})
     client, _ = _side_by_side(
         lambda: inspect_client(campaign.client.command, names, ready.env),
@@ -130,21 +128,30 @@ def enter(ready: Prepared, found: Surroundings) -> Session:
         SetupError: the records can't be opened.
     """
     records = open_records(ready.paths.database_url)
-    records.enter_campaign(
+    folder = ready.loaded.path.parent
+    stated = statement(ready.campaign, folder)
+    entered = records.enter_campaign(
         ready.plan,
         text=ready.loaded.text,
-        statement=statement(ready.campaign),
-        system=system_key(ready.campaign),
+        statement=stated,
+        system=system_key(ready.campaign, folder),
         source=ready.loaded.path,
         runs_folder=ready.paths.runs,
-        differences=lambda before: changes_since(before, ready.campaign),
+        differences=lambda before: changes_since(before, stated),
     )
+    if _was_moved(ready.plan.campaign, Path(entered.runs_folder), ready.paths.runs):
+        records.relocate(ready.plan.campaign, ready.paths.runs)
     return Session(
         prepared=ready,
         client=found.client,
         accuracy_rows=found.accuracy_rows,
         records=records,
     )
+
+
+def _was_moved(name: str, recorded: Path, now: Path) -> bool:
+    """Whether the campaign's folders lie in another runs folder than recorded, and only there."""
+    return (now / name).is_dir() and not (recorded / name).exists()
 
 
 def config_of(ready: Prepared, client: InstalledClient, point: Point, run: Path) -> str:
@@ -195,10 +202,25 @@ def _side_by_side(first: Callable[[], T], second: Callable[[], None]) -> tuple[T
         return one.result(), other.result()
 
 
-def room_for(session: Session, point: Point) -> None:
-    """Refuse a point whose events fit neither the disk nor the client's scratch space.
+def room_for(session: Session, labels: Collection[str]) -> None:
+    """Refuse points that don't fit: all of them on the disk, the largest in the client's scratch.
 
     Where the size of a sample is a guess, the least it can be counts.
+
+    Raises:
+        SetupError: with the numbers.
     """
-    (needed,) = session.estimate([point.label]).points
-    check_room(session.prepared.paths.runs, round(needed.disk_bytes.low))
+    _check_room(session.prepared, session.estimate(labels))
+
+
+def _check_room_for_any(ready: Prepared, accuracy_rows: Mapping[str, int]) -> None:
+    """Refuse a campaign whose largest point doesn't fit; what is done already is not known here."""
+    scored = scored_samples(ready.campaign, accuracy_rows)
+    found = estimate(ready.campaign, ready.plan, first_costs(ready.campaign), scored=scored)
+    largest = max(found.points, key=lambda point: point.disk_bytes.low)
+    _check_room(ready, replace(found, points=(largest,), disk_bytes=largest.disk_bytes))
+
+
+def _check_room(ready: Prepared, needed: Estimate) -> None:
+    largest = max((point.disk_bytes.low for point in needed.points), default=0.0)
+    check_room(ready.paths.runs, round(needed.disk_bytes.low), round(largest))

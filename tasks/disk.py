@@ -1,4 +1,4 @@
-"""Looks for room before a run: on the runs' file system and in the client's scratch space.
+"""Looks for room before runs: on the run folders' file system and in the client's scratch space.
 
 The client buffers its events in shared memory until the end of a run, so a full `/dev/shm` ends a
 run although the disk is ample (mlcommons/endpoints #426).
@@ -18,26 +18,32 @@ SCRATCH = Path("/dev/shm")  # noqa: S108 - the client's own fixed place
 LEAST_FREE_BYTES = 32 * 1024 * 1024
 
 
-def check_room(runs: Path, needed_bytes: int) -> None:
-    """Refuse a run that fits neither the runs folder nor the client's scratch space.
+def check_room(runs: Path, needed_bytes: int, largest_bytes: int) -> None:
+    """Refuse runs that don't fit into the runs folder or the client's scratch space.
 
     Args:
         runs: The runs folder; it need not exist yet.
-        needed_bytes: Expected size of the run's events.
+        needed_bytes: Expected size of all run folders to come.
+        largest_bytes: That of the largest: the client buffers one run at a time.
 
     Raises:
         SetupError: with the numbers.
     """
-    places = [(runs, "the run folder")]
+    lacking = lack_of_room(runs, needed_bytes, largest_bytes)
+    if lacking is not None:
+        raise SetupError(f"{lacking}; make room")
+
+
+def lack_of_room(runs: Path, needed_bytes: int = 0, largest_bytes: int = 0) -> str | None:
+    """What `check_room` would refuse, with the numbers; None: there is room."""
+    places = [(runs, needed_bytes, "the run folders")]
     if SCRATCH.is_dir():
-        places.append((SCRATCH, "the client's event buffer"))
-    wanted = max(needed_bytes, LEAST_FREE_BYTES)
-    for place, why in places:
-        free = free_bytes(place)
+        places.append((SCRATCH, largest_bytes, "the client's event buffer"))
+    for place, needed, why in places:
+        free, wanted = free_bytes(place), max(needed, LEAST_FREE_BYTES)
         if free < wanted:
-            raise SetupError(
-                f"{place}: {_gb(free)} free, {_gb(wanted)} are needed for {why}; make room"
-            )
+            return f"{place}: {_gb(free)} free, {_gb(wanted)} are needed for {why}"
+    return None
 
 
 def free_bytes(place: Path) -> int:

@@ -1,8 +1,9 @@
 """What one run of the tests shares: a folder for all workers, and one Prefect server in it.
 
-The process that pytest was started in makes the folder and clears everything away at the end; the
-workers of pytest-xdist find it through the environment. Whatever is shared is made once, by the
-worker that needs it first, while the others wait for it.
+The process that pytest was started in makes the folder; the workers of pytest-xdist find it
+through the environment. Whatever is shared is made once, by the worker that needs it first, while
+the others wait for it. The keeper (`tests/keeper.py`) clears all of it away, also after a run that
+was killed.
 """
 
 from __future__ import annotations
@@ -10,40 +11,43 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-#: Environment variable with the path of the shared folder.
-FOLDER_ENV = "PARETO_TEST_SESSION"
+from tests import keeper
+from tests.keeper import FOLDER_ENV
+
 #: Variables of the caller that would change what the programs under test do.
 _FOREIGN = ("PREFECT_", "PARETO_DATABASE", "PARETO_STATE_DIR", "PARETO_REHEARSAL")
 
+#: The keeper's process, in the stash of the process that pytest was started in.
+_KEEPER = pytest.StashKey["subprocess.Popen[bytes]"]()
+
 
 def begin(config: pytest.Config) -> None:
-    """Make the shared folder, unless this is a worker."""
+    """Make the shared folder and start its keeper, unless this is a worker."""
     if _is_worker(config):
         return
     for name in [name for name in os.environ if name.startswith(_FOREIGN)]:
         del os.environ[name]
-    os.environ[FOLDER_ENV] = tempfile.mkdtemp(prefix="pareto-tests-")
+    folder = tempfile.mkdtemp(prefix="pareto-tests-")
+    config.stash[_KEEPER] = subprocess.Popen(
+        [sys.executable, keeper.__file__, folder], stdin=subprocess.PIPE, start_new_session=True
+    )
+    os.environ[FOLDER_ENV] = folder
 
 
 def end(config: pytest.Config) -> None:
-    """End the shared server and remove the shared folder, unless this is a worker."""
+    """Let the keeper end what was shared and remove the folder, unless this is a worker."""
     if _is_worker(config):
         return
-    folder = Path(os.environ.pop(FOLDER_ENV))
-    if (folder / "prefect").is_dir():
-        from tasks.prefect_server import stop_server
-
-        stop_server(folder / "prefect")
-    for path in folder.rglob("*"):
-        if path.is_dir():
-            path.chmod(0o700)  # finished run folders are read-only
-    shutil.rmtree(folder, ignore_errors=True)
+    del os.environ[FOLDER_ENV]
+    config.stash[_KEEPER].communicate()
 
 
 def prefect_api_url() -> str:

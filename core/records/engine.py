@@ -73,7 +73,9 @@ def parsed_url(url: str) -> URL:
 
 
 def shown(url: URL) -> str:
-    """The URL without its password and options, which may be secret too."""
+    """The URL without its password and options, which may be secret too; as it can be typed."""
+    if url.get_backend_name() == "sqlite":
+        return f"sqlite:///{url.database}"
     return url.set(query={}).render_as_string(hide_password=True)
 
 

@@ -149,6 +149,14 @@ class Records:
                 row.flow_run_id = flow_run_id
             return campaign_record(row)
 
+    def relocate(self, name: str, runs_folder: Path) -> None:
+        """Record that a campaign's folders were moved as a whole; manifests hold no place."""
+        with self._write() as session:
+            row = self._campaign_row(session, name)
+            payload = {"from": row.runs_folder, "to": str(runs_folder)}
+            self._log(session, row.id, "campaign.relocated", payload)
+            row.runs_folder = str(runs_folder)
+
     def campaign(self, name: str) -> CampaignRecord:
         """The campaign of that name.
 

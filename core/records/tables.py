@@ -196,7 +196,7 @@ class PointRow(Base):
 
     campaign: Mapped[CampaignRow] = relationship()
     attempts: Mapped[list[AttemptRow]] = relationship(
-        back_populates="point", order_by="AttemptRow.number"
+        back_populates="point", order_by="AttemptRow.id"
     )
 
 

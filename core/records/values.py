@@ -17,6 +17,7 @@ from core.records.tables import (
     RunFolderRow,
     SeedSetRow,
 )
+from core.retry import is_miss
 from core.seeds import SeedSet
 from core.status import AttemptState, PointState, point_state
 
@@ -105,6 +106,12 @@ class PointRecord:
         state = point_state([attempt.state for attempt in self.measurements])
         is_skipped = state is PointState.PENDING and self.skipped is not None
         return PointState.SKIPPED if is_skipped else state
+
+    @property
+    def missed_accuracy(self) -> bool:
+        """Whether its last attempt missed the accuracy threshold."""
+        last = self.measurements[-1:]
+        return any(is_miss(attempt.findings, attempt.exit_code) for attempt in last)
 
     @property
     def measurements(self) -> tuple[AttemptRecord, ...]:

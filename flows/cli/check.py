@@ -24,5 +24,6 @@ def check(file: Path) -> int:
     print(f"endpoint   {urls} serves {ready.campaign.model.name}")
     print(f"client     version {found.client.version}, every configuration accepted")
     print(f"datasets   {ready.plan.dataset_rows} performance rows; {', '.join(scored) or 'none'}")
+    print(f"room       enough at {ready.paths.runs}")
     print(f"plan       {len(ready.plan.points)} points, legal")
     return 0

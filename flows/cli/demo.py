@@ -49,6 +49,11 @@ def _copy_campaign(place: Path) -> Path:
         raise SetupError(
             f"no {examples / 'rehearsal.yaml'}; run the demo from a checkout: make demo"
         )
-    place.mkdir(parents=True)
-    shutil.copytree(examples / "data", place / "data")
-    return Path(shutil.copy(examples / "rehearsal.yaml", place))
+    try:
+        place.mkdir(parents=True)
+        shutil.copytree(examples / "data", place / "data")
+        return Path(shutil.copy(examples / "rehearsal.yaml", place))
+    except OSError as problem:
+        raise SetupError(
+            f"{place}: can't be written ({problem.strerror}); name a folder: pareto demo FOLDER"
+        ) from None

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from core.errors import InputError, ParetoError, SetupError
-from core.overview import point_rows
+from core.overview import offline_note, point_rows
+from core.records.engine import shown
 from core.status import PointState
 from flows.cli.live import live_view
 from flows.cli.show import duration_text, print_curve, span_text
@@ -35,14 +36,18 @@ def drive(
     session = enter(ready, preflight(ready))
     if campaign.rehearsal:
         print(f"REHEARSAL (time scale {ready.plan.time_scale:g}): nothing here is a measurement")
-    left = session.estimate([p.label for p in session.points() if p.state is not PointState.VALID])
-    print(f"{len(left.points)} points to measure: {span_text(left.wall_s, duration_text)}")
+    to_do = [p.label for p in session.points() if p.state is not PointState.VALID]
+    left = session.estimate([label for label in to_do if not points or label in points])
+    if not calibrate:
+        print(f"{len(left.points)} points to measure: {span_text(left.wall_s, duration_text)}")
     with on_signals(StopRequest()) as stop, prefect_server(_prefect_folder(ready)) as server:
         print(f"watch it at {server.ui_url}", flush=True)
         outcome = _flow(session, stop, points, calibrate)
     rows = point_rows(session.points())
     print_curve(campaign.campaign, rows, rehearsal=campaign.rehearsal is not None)
-    print(f"records      {session.records.url.render_as_string(hide_password=True)}")
+    if note := offline_note(rows, ready.plan.c_max):
+        print(note)
+    print(f"records      {shown(session.records.url)}")
     print(f"run folders  {ready.paths.runs / campaign.campaign}")
     if outcome is not None:
         raise outcome
@@ -87,7 +92,7 @@ def _flow(
 
     token = handed_over.set(HandedOver(session, stop))
     try:
-        with live_view(session.records, session.plan, session.prepared.paths.runs):
+        with live_view(session):
             state = campaign_flow(
                 str(session.prepared.loaded.path),
                 list(points) if points else None,

@@ -10,22 +10,22 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
 
 from rich.console import Group
 from rich.live import Live
 from rich.text import Text
 
 from core.layout import AttemptPaths
-from core.overview import point_rows
+from core.overview import offline_note, point_rows
 from core.plan import Plan
 from core.progress import Phase
-from core.records import AttemptRecord, PointRecord, Records
+from core.records import AttemptRecord, PointRecord
 from core.records import Phase as AttemptPhase
 from core.status import OPEN_STATES, PointState
 from flows.cli.show import console, curve_table, duration_text, reason_lines
+from flows.session import Session
 from tasks.supervise import GuardStatus, read_status
 
 #: Seconds between two looks.
@@ -88,13 +88,11 @@ class Now:
 
 
 @contextmanager
-def live_view(records: Records, plan: Plan, runs_folder: Path) -> Iterator[None]:
+def live_view(session: Session) -> Iterator[None]:
     """Show the campaign's progress while the block lasts."""
     ended = threading.Event()
     show = _in_terminal if sys.stdout.isatty() else _as_lines
-    thread = threading.Thread(
-        target=show, args=(_Look(records, plan, runs_folder), ended), daemon=True
-    )
+    thread = threading.Thread(target=show, args=(_Look(session), ended), daemon=True)
     thread.start()
     try:
         yield
@@ -107,38 +105,30 @@ def live_view(records: Records, plan: Plan, runs_folder: Path) -> Iterator[None]
 class _Look:
     """Looks at a campaign in the records."""
 
-    records: Records
-    plan: Plan
-    runs_folder: Path
+    session: Session
+
+    @property
+    def plan(self) -> Plan:
+        return self.session.plan
 
     def points(self) -> tuple[PointRecord, ...]:
-        return self.records.points_with_attempts(self.plan.campaign)
+        return self.session.points()
 
     def now(self, points: tuple[PointRecord, ...]) -> Now | None:
         for point in points:
             for attempt in point.attempts:
                 if attempt.state in OPEN_STATES:
-                    paths = AttemptPaths(self.runs_folder / attempt.folder)
+                    paths = AttemptPaths(self.session.prepared.paths.runs / attempt.folder)
                     return Now(attempt, read_status(paths.guard_status))
         return None
 
-    def left_s(self, points: tuple[PointRecord, ...], now: Now | None) -> float:
-        """Seconds left: what is planned of the points to come, and of the running one its rest."""
-        to_come = sum(
-            self._planned_s(point.label)
-            for point in points
-            if point.state is not PointState.VALID
-            and (now is None or point.label != now.attempt.label)
-        )
-        if now is None:
-            return to_come
+    def left_s(self, points: tuple[PointRecord, ...], now: Now) -> float:
+        """Seconds left: of the running attempt its rest, of the other points what is expected."""
+        labels = {point.label for point in points if point.state is not PointState.VALID}
         running_s = now.left_s()
-        return to_come + (self._planned_s(now.attempt.label) if running_s is None else running_s)
-
-    def _planned_s(self, label: str) -> float:
-        point = self.plan.point(label)
-        minimum_s = point.min_duration_ms / 1000
-        return max(point.sizing.issue_time_s or 0.0, minimum_s)
+        if running_s is not None:
+            labels.discard(now.attempt.label)
+        return self.session.estimate(labels).wall_s.expected + (running_s or 0.0)
 
 
 def _in_terminal(look: _Look, ended: threading.Event) -> None:
@@ -152,12 +142,20 @@ def _in_terminal(look: _Look, ended: threading.Event) -> None:
             table = curve_table(look.plan.campaign, rows, rehearsal=rehearsal)
             now = look.now(points)
             line = now.line(look.left_s(points, now)) if now else ""
-            live.update(Group(table, *map(Text, reason_lines(rows)), Text(line)))
+            lines = [*reason_lines(rows), offline_note(rows, look.plan.c_max) or "", line]
+            live.update(Group(table, *(Text(text) for text in lines if text)))
 
 
 def _as_lines(look: _Look, ended: threading.Event) -> None:
+    """Print lines until the end; a reader that has seen enough doesn't stop the campaign."""
+    with suppress(BrokenPipeError):
+        _print_lines(look, ended)
+
+
+def _print_lines(look: _Look, ended: threading.Event) -> None:
     told = {attempt.id for attempt in _ended(look.points())}
     before, at = "", 0.0
+    compared = offline_note(point_rows(look.points()), look.plan.c_max)
     last = False
     while not last:
         last = ended.wait(LOOK_S)
@@ -167,6 +165,10 @@ def _as_lines(look: _Look, ended: threading.Event) -> None:
                 told.add(attempt.id)
                 why = f": {attempt.reason}" if attempt.reason else ""
                 print(f"{attempt_name(attempt)}: {attempt.state}{why}", flush=True)
+        if compared is None:  # as soon as both are valid, while a re-run is still cheap
+            compared = offline_note(point_rows(points), look.plan.c_max)
+            if compared is not None:
+                print(compared, flush=True)
         now = look.now(points)
         if now is None:
             continue

@@ -85,10 +85,10 @@ def plan_table(plan: Plan, costs: Estimate) -> Table:
 def estimate_lines(costs: Estimate, now: float) -> list[str]:
     """What the points cost together, and when they would be done if they began now."""
     done = costs.wall_s
+    count = f"{costs.accelerators} accelerator{'' if costs.accelerators == 1 else 's'}"
     return [
         f"time               {span_text(done, duration_text)}",
-        f"accelerator-hours  {span_text(costs.accelerator_hours, lambda hours: f'{hours:.1f}')}"
-        f" ({costs.accelerators} accelerators)",
+        f"accelerator-hours  {span_text(costs.accelerator_hours, hours_text)} ({count})",
         f"disk               {span_text(costs.disk_bytes, bytes_text)}",
         f"done               {_moments(done, now)}",
     ]
@@ -108,6 +108,11 @@ def span_text(span: Span, text: Callable[[float], str]) -> str:
         return f"at least {text(span.low)}"
     low, high = text(span.low), text(span.high)
     return low if low == high else f"{low} to {high}"
+
+
+def hours_text(hours: float) -> str:
+    """Hours with one decimal; of less than one, two digits that count."""
+    return f"{hours:.1f}" if hours >= 1 else f"{hours:.2g}"
 
 
 def duration_text(seconds: float) -> str:
@@ -233,6 +238,6 @@ def _unit(value: float | None, unit: str = "") -> str:
 
 def _table(title: str, *columns: str) -> Table:
     table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD)
-    for column in columns:
-        table.add_column(column)
+    for index, column in enumerate(columns):
+        table.add_column(column, no_wrap=index == 0, min_width=7 if index == 0 else None)
     return table

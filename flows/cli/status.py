@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from flows.cli.options import AsJson
+
+if TYPE_CHECKING:
+    from core.estimate import Estimate
+    from flows.cli.where import Where
 
 
 def status(
@@ -20,9 +28,10 @@ def status(
         as_json: Print JSON instead of a table.
     """
     from core.errors import EXIT_INCOMPLETE
+    from core.estimate import as_plain
     from core.overview import as_json as overview_json
-    from core.overview import campaign_state, point_rows
-    from flows.cli.show import print_curve
+    from core.overview import campaign_state, offline_note, point_rows
+    from flows.cli.show import estimate_lines, print_curve
     from flows.cli.where import find
 
     if campaign is None:
@@ -30,11 +39,35 @@ def status(
     where = find(campaign, database)
     record = where.records.campaign(where.name)
     points = where.records.points_with_attempts(where.name)
+    rows, now = point_rows(points), time.time()
+    left = _left(where)
     if as_json:
-        print(json.dumps(overview_json(record, points), indent=2))
+        plain = None if left is None else as_plain(left, now)
+        print(json.dumps(overview_json(record, points, plain), indent=2))
     else:
-        print_curve(record.name, point_rows(points), rehearsal=record.rehearsal)
+        print_curve(record.name, rows, rehearsal=record.rehearsal)
+        if note := offline_note(rows, record.c_max):
+            print(note)
+        if left is not None:
+            print(f"left: {len(left.points)} of {len(points)} points")
+            print(*estimate_lines(left, now), sep="\n")
     return 0 if campaign_state(points) == "valid" else EXIT_INCOMPLETE
+
+
+def _left(where: Where) -> Estimate | None:
+    """What the campaign still costs; None if it is complete, or can't be planned from here."""
+    from core.errors import InputError, SetupError
+    from flows.costs import costs_left
+    from flows.prepare import prepared
+    from tasks.campaign_file import load_recorded
+
+    record = where.records.campaign(where.name)
+    try:
+        loaded = load_recorded(record.text, Path(record.source), os.environ)
+        left = costs_left(prepared(loaded, os.environ), where.records)
+    except (InputError, SetupError):  # its variables are not set here, or its dataset is gone
+        return None
+    return left if left.points else None
 
 
 def _list(database: str | None, *, as_json: bool) -> int:

@@ -33,12 +33,17 @@ def find(campaign: str, database: str | None) -> Where:
     Raises:
         InputError: there are no records to look into.
     """
-    if Path(campaign).suffix in (".yaml", ".yml") or Path(campaign).is_file():
+    if is_file(campaign):
         from flows.prepare import prepare
 
         ready = prepare(Path(campaign), os.environ)
         return Where(open_existing(ready.paths.database_url), ready.campaign.campaign)
     return Where(records_here(database), campaign)
+
+
+def is_file(campaign: str) -> bool:
+    """Whether a campaign is given by its file and not by its name."""
+    return Path(campaign).suffix in (".yaml", ".yml") or Path(campaign).is_file()
 
 
 def records_here(database: str | None) -> Records:

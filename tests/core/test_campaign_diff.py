@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +19,8 @@ from core.campaign_diff import (
     system_key,
 )
 from tests.campaigns import make_campaign
+
+HOME = Path("/home/u")
 
 
 def both(old: Campaign, new: Campaign) -> tuple[list[str], list[str]]:
@@ -135,24 +138,43 @@ def test_changes_are_told_against_a_statement_on_record() -> None:
     campaign = make_campaign(
         run={"expected_qps": {8: 1.5}}, records={"database": "postgresql://u:secret@h/d"}
     )
-    kept = json.loads(json.dumps(statement(campaign)))
+
+    def stated(campaign: Campaign) -> dict[str, Any]:
+        return statement(campaign, HOME)
+
+    kept = json.loads(json.dumps(stated(campaign)))
     assert "secret" not in json.dumps(kept)
-    assert changes_since(kept, campaign) == []
-    assert changes_since(kept, make_campaign(run={"retries": 9})) == []
-    assert changes_since(kept, make_campaign(curve={"c_max": 128})) == ["curve.c_max: 64 → 128"]
+    assert changes_since(kept, stated(campaign)) == []
+    assert changes_since(kept, stated(make_campaign(run={"retries": 9}))) == []
+    larger = stated(make_campaign(curve={"c_max": 128}))
+    assert changes_since(kept, larger) == ["curve.c_max: 64 → 128"]
+
+
+def test_a_campaigns_folder_may_be_moved_as_a_whole() -> None:
+    """What lies beside the file moves with it; what lies elsewhere is another thing elsewhere."""
+
+    def stated(folder: str, path: str) -> dict[str, Any]:
+        campaign = make_campaign(datasets={"performance": {"path": path}})
+        return statement(campaign, Path(folder))
+
+    before = stated("/old", "/old/data/perf.jsonl")
+    assert changes_since(before, stated("/new", "/new/data/perf.jsonl")) == []
+    assert changes_since(before, stated("/new", "/old/data/perf.jsonl")) == [
+        "datasets.performance.path: data/perf.jsonl → /old/data/perf.jsonl"
+    ]
 
 
 def test_a_statement_that_is_not_readable_any_more_counts_as_a_change() -> None:
-    kept = statement(make_campaign()) | {"gone": 1}
-    assert changes_since(kept, make_campaign()) == [
+    now = statement(make_campaign(), HOME)
+    assert changes_since(now | {"gone": 1}, now) == [
         "the statement on record can't be compared: 1 problems"
     ]
 
 
 def test_campaigns_of_one_system_share_a_key() -> None:
     """The curve may differ; what decides the rate at a level may not."""
-    key = system_key(make_campaign())
-    assert system_key(make_campaign(campaign="other", curve={"c_max": 128})) == key
+    key = system_key(make_campaign(), HOME)
+    assert system_key(make_campaign(campaign="other", curve={"c_max": 128}), HOME) == key
     for changed in (
         {"model": {"name": "other"}},
         {"instance": {"name": "other"}},
@@ -160,4 +182,4 @@ def test_campaigns_of_one_system_share_a_key() -> None:
         {"datasets": {"performance": {"path": "/p"}}},
         {"rehearsal": {"time_scale": 0.5}},
     ):
-        assert system_key(make_campaign(**changed)) != key
+        assert system_key(make_campaign(**changed), HOME) != key

@@ -1,5 +1,7 @@
 """A run that can no longer become valid is ended; one that can is left alone."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -55,3 +57,24 @@ def test_a_run_near_its_planned_rate_is_never_stopped(
     assert samples is not None
     done = int(samples * share)
     assert reason_to_stop(Glimpse(done, 0, done / (qps * noise)), samples, target) is None
+
+
+@pytest.mark.parametrize(
+    ("issued_s", "stops"), [(500.0, True), (598.9, True), (599.1, False), (700.0, False)]
+)
+def test_no_accuracy_run_after_a_timed_phase_that_was_too_short(
+    issued_s: float, stops: bool
+) -> None:
+    """All is issued; the guard's clock may be a second off."""
+    glimpse = Glimpse(done=7600, failed=0, load_s=issued_s, all_issued=True)
+    stop = reason_to_stop(glimpse, 7500, TARGET)
+    assert (stop is not None) is stops
+    assert stop is None or stop.kind is Hopeless.TOO_FAST
+
+
+def test_bursts_and_conversations_are_ended_for_failures_only() -> None:
+    """Their completions don't tell how far they are."""
+    burst = replace(TARGET, level=0)
+    for glimpse in (Glimpse(400, 0, 10), Glimpse(60, 0, 100), Glimpse(400, 0, 1, all_issued=True)):
+        assert reason_to_stop(glimpse, 7500, burst) is None
+        assert reason_to_stop(replace(glimpse, failed=1), 7500, burst) is not None

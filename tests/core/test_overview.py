@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from core.overview import as_json, campaign_state, point_rows, valid_attempt
+from core.overview import (
+    PointRow,
+    as_json,
+    campaign_state,
+    offline_note,
+    offline_ratio,
+    point_rows,
+    valid_attempt,
+)
 from core.records import AttemptRecord, CampaignRecord, Owner, PointRecord
 from core.seeds import SeedSet
 from core.status import AttemptState, PointState
@@ -63,6 +72,7 @@ def point(*attempts: AttemptRecord, label: str = "c0004", level: int = 4) -> Poi
         accuracy=True,
         load_pattern="concurrency",
         min_duration_ms=600_000,
+        skipped=None,
         attempts=attempts,
     )
 
@@ -159,3 +169,42 @@ def test_the_json_form_has_a_version_and_the_mark() -> None:
     assert (told["seed_set"], told["state"]) == ("A", "incomplete")
     assert [row["state"] for row in told["points"]] == ["pending", "valid"]
     assert str(2**63 + 1) not in json.dumps(told)
+
+
+def offline_rows(offline_tps: float | None, c_max_tps: float | None) -> list[PointRow]:
+    """A C_max point at 64, one above it in the margin, and a dedicated Offline run."""
+    made = []
+    for label, level, role, tps in [
+        ("c0064", 64, "mandatory", c_max_tps),
+        ("c0070", 70, "choice", 900.0),
+        ("offline", 64, "offline", offline_tps),
+    ]:
+        (row,) = point_rows([replace(point(label=label, level=level), role=role)])
+        made.append(replace(row, system_tps=tps))
+    return made
+
+
+@pytest.mark.parametrize(
+    ("offline_tps", "c_max_tps", "ratio", "said"),
+    [
+        (980.0, 1000.0, 0.98, "at least 0.98 × are needed"),
+        (979.0, 1000.0, 0.979, "the curve would be rejected"),
+        (2000.0, 1000.0, 2.0, "offline has 2.000 × the tokens/s of C_max; at least"),
+    ],
+)
+def test_the_offline_run_is_compared_with_the_c_max_point(
+    offline_tps: float, c_max_tps: float, ratio: float, said: str
+) -> None:
+    """The official checker wants at least 0.98 of its system throughput (§5.7.2)."""
+    rows = offline_rows(offline_tps, c_max_tps)
+    assert offline_ratio(rows, 64) == ratio
+    assert said in (offline_note(rows, 64) or "")
+
+
+def test_nothing_is_compared_before_both_are_valid() -> None:
+    """Nor on a curve without one of them."""
+    for pair in [(None, 1000.0), (1000.0, None), (None, None)]:
+        assert offline_ratio(offline_rows(*pair), 64) is None
+        assert offline_note(offline_rows(*pair), 64) is None
+    assert offline_ratio(offline_rows(1.0, 1.0), 65) is None
+    assert offline_ratio([], 64) is None

@@ -13,7 +13,17 @@ from submission_checker.models.aggregate.context import accuracy_bands, match_ac
 
 from core.campaign import AGENTIC_BENCHMARKS, BENCHMARKS, Campaign
 from core.errors import InputError
-from core.plan import MIN_LEVELS, Plan, Role, as_plain, band_name, make_plan, resized
+from core.plan import (
+    MIN_LEVELS,
+    Plan,
+    Point,
+    Role,
+    as_plain,
+    band_name,
+    make_plan,
+    rate_shown,
+    resized,
+)
 from core.regions import MANDATORY_BANDS, uncovered_bands
 from core.sizing import Basis, Rate
 from tests.campaigns import make_campaign, official
@@ -188,10 +198,62 @@ def test_a_dedicated_offline_point_runs_the_whole_dataset_at_once() -> None:
     assert plan.point("c0256").offline is None
 
 
+def test_a_dedicated_offline_run_has_neither_window_nor_streams_to_fill() -> None:
+    """Its burst is sized to its own minimum: 1,200 s × 1.25 × 1.5 × 1/s in passes of 256."""
+    curve = {"c_max": 250, "offline": "dedicated"}
+    run = {"expected_qps": {256: 1.0}, "basis": "windowable"}
+    point = make_plan(official(curve=curve, run=run), 256).point("offline")
+    assert point.min_duration_ms == 1_200_000
+    assert (point.sizing.passes, point.sizing.basis) == (9, Basis.MINIMUM)
+
+
+def test_conversations_have_no_streams_to_fill() -> None:
+    """Sizes of agentic points count conversations, and rates conversations a second."""
+    run = {"expected_qps": {64: 0.1}, "basis": "minimum"}
+    campaign = make_campaign(benchmark="kimi-k3", datasets={"accuracy": []}, run=run)
+    sizing = make_plan(campaign, 50).point("c0064").sizing
+    assert sizing.samples == 450  # 2,400 s × 1.25 × 1.5 × 0.1/s
+
+
+def test_a_run_shows_its_rate_in_the_unit_of_its_size() -> None:
+    """Of a closed loop its further requests, of a burst its completions, else conversations."""
+
+    def shown(
+        point: Point, planned: int, issued: int, span_s: float | None, qps: float | None
+    ) -> float | None:
+        return rate_shown(point, planned=planned, issued=issued, issue_span_s=span_s, qps=qps)
+
+    loop = make_plan(make_campaign(), ROWS).point("c0064")
+    assert shown(loop, 640, 640, 57.6, 9.0) == 10.0
+    assert shown(loop, 640, 640, None, 9.0) is None
+    burst = make_plan(official(curve={"c_max": 250, "offline": "dedicated"}), 256).point("offline")
+    assert shown(burst, 512, 512, 0.01, 9.0) == 9.0
+    assert shown(burst, 512, 512, 0.01, None) is None
+    agentic = make_campaign(benchmark="kimi-k3", datasets={"accuracy": []})
+    talk = make_plan(agentic, ROWS).point("c0064")
+    assert shown(talk, 600, 12_000, 3000.0, 4.0) == 0.2
+    assert shown(talk, 600, 1, 0.0, 4.0) is None
+
+
+def test_levels_above_the_rows_of_the_dataset_are_told() -> None:
+    """Legal, but one pass does not even fill the streams."""
+    plan = make_plan(make_campaign(), 50)
+    (warning,) = [warning for warning in plan.warnings if "rows" in warning]
+    assert "50 rows, fewer than the concurrency of c0064" in warning
+    assert not any("rows" in warning for warning in make_plan(make_campaign(), 64).warnings)
+
+
+def test_a_pilot_on_performance_samples_is_refused() -> None:
+    """They are forbidden outside the timed phase unless salted."""
+    campaign = make_campaign(run={"pilot": {"dataset": "/data/perf.jsonl"}})
+    with pytest.raises(InputError, match=r"run\.pilot\.dataset: .*perf\.jsonl is the performance"):
+        make_plan(campaign, ROWS)
+
+
 def test_expected_rates_size_the_points() -> None:
     plan = make_plan(make_campaign(run={"expected_qps": {64: 100.0}}), 1000)
     sizing = plan.point("c0064").sizing
-    assert sizing.samples == 225_000  # 1,200 s × 1.25 × 1.5 (a guess) × 100/s, whole passes
+    assert sizing.samples == 226_000  # 1,200 s × 1.25 × 1.5 (a guess) × 100/s + 64, whole passes
     assert make_plan(make_campaign(), None).point("c0064").sizing.samples is None
 
 
@@ -299,7 +361,8 @@ def test_measured_rates_resize_a_plan_and_change_nothing_else() -> None:
     plan = make_plan(campaign, 64)
     measured = {64: Rate(100.0, "measured at this level", guess=False)}
     sized = resized(campaign, plan, measured)
-    assert sized.point("c0064").sizing.samples == 150_016  # 1,200 s × 1.25 × 100/s, whole passes
+    # 1,200 s × 1.25 × 100/s + 64, whole passes
+    assert sized.point("c0064").sizing.samples == 150_080
     assert [replace(p, sizing=plan.point(p.label).sizing) for p in sized.points] == list(
         plan.points
     )

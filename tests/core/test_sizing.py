@@ -14,6 +14,7 @@ from core.sizing import (
     Rate,
     Target,
     issue_rate,
+    issue_time_s,
     ramp_passes,
     rate_for,
     size,
@@ -73,23 +74,28 @@ def test_passes_are_the_fewest_that_reach_the_margin(
     floor = min_passes
     if sizing.basis is Basis.WINDOWABLE:
         floor = max(floor, ramp_passes(level, rows) + WINDOW_PASSES)
-    assert sizing.passes == floor or (sizing.passes - 1) * rows / qps < wanted_s
+    one_fewer = (sizing.passes - 1) * rows
+    assert sizing.passes == floor or issue_time_s(one_fewer, level, qps) < wanted_s * (1 + 1e-9)
     if basis is not None:
         assert sizing.basis is basis
     elif sizing.basis is Basis.WINDOWABLE:
         assert sizing.issue_time_s <= wanted.max_point_s
+    assert sizing.issue_time_s == issue_time_s(sizing.samples, level, qps)
 
 
 @pytest.mark.parametrize(
     ("qps", "changes", "passes", "basis"),
     [
-        # 600 s × 1.25 × 2/s = 1500 samples = 75 passes of 20
-        (2.0, {}, 75, Basis.MINIMUM),
-        (2.0, {"basis": None}, 75, Basis.WINDOWABLE),
+        # 600 s × 1.25 × 2/s = 1500 samples, and 4 to fill the streams = 76 passes of 20
+        (2.0, {}, 76, Basis.MINIMUM),
+        (2.0, {"basis": None}, 76, Basis.WINDOWABLE),
+        (2.0, {"level": 0}, 75, Basis.MINIMUM),
+        # answers of 400 s at 64: 1,200 s × 1.25 × 0.16/s = 240 samples, and 64
+        (0.16, {"level": 64, "rows": 1, "min_duration_ms": 1_200_000}, 304, Basis.MINIMUM),
         # one pass of 13,368 at 1.5/s takes 2.5 h: a window of 6 passes would take 14.9 h
         (1.5, {"rows": 13_368, "level": 1, "basis": None}, 1, Basis.MINIMUM),
         (1.5, {"rows": 13_368, "level": 1, "basis": Basis.WINDOWABLE}, 6, Basis.WINDOWABLE),
-        # 1,200 s × 1.25 × 90/s = 135,000 samples = 11 passes of 13,368
+        # 1,200 s × 1.25 × 90/s = 135,000 samples, and 256 = 11 passes of 13,368
         (
             90.0,
             {"rows": 13_368, "level": 256, "basis": None, "min_duration_ms": 1_200_000},
@@ -148,6 +154,21 @@ def test_the_rate_of_a_closed_loop_is_that_of_its_further_requests(
     issued: int, level: int, span_s: float, qps: float, rate: float | None
 ) -> None:
     assert issue_rate(issued, level, span_s, qps) == rate
+
+
+@given(
+    level=st.integers(1, 512),
+    rounds=st.integers(2, 50),
+    latency_s=st.floats(0.01, 600),
+)
+def test_the_issue_time_is_the_inverse_of_the_rate(
+    level: int, rounds: int, latency_s: float
+) -> None:
+    """A loop whose answers take `latency_s` issues `level` at once, then `level` a latency."""
+    rate = issue_rate(level * rounds, level, latency_s * (rounds - 1), 1.0)
+    assert rate == pytest.approx(level / latency_s)
+    assert rate is not None
+    assert issue_time_s(level * rounds, level, rate) == pytest.approx(latency_s * (rounds - 1))
 
 
 def at(rates: dict[int, float]) -> dict[int, Rate]:

@@ -95,7 +95,7 @@ def test_another_count_than_declared_is_refused(tmp_path: Path) -> None:
     path.write_bytes(GOOD["rows.json"])
     assert known_rows(path, 3, "x") == known_rows(path, None, "x") == 3
     assert known_rows(None, 7, "x") == 7
-    with pytest.raises(SetupError, match=r"x.rows: 4 declared, but .* has 3"):
+    with pytest.raises(SetupError, match=r"x.rows: 4 expected, but .* has 3"):
         known_rows(path, 4, "x")
 
 
@@ -113,7 +113,7 @@ def test_the_plan_takes_what_is_known(tmp_path: Path) -> None:
     assert rows_for_plan(campaign(tmp_path, rows=3)) == 3
     (tmp_path / "perf.jsonl").write_bytes(GOOD["rows.jsonl"])
     assert rows_for_plan(campaign(tmp_path)) == 3
-    with pytest.raises(SetupError, match="4 declared"):
+    with pytest.raises(SetupError, match="4 expected"):
         rows_for_plan(campaign(tmp_path, rows=4))
 
 

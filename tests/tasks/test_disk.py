@@ -9,14 +9,7 @@ import pytest
 
 from core.errors import SetupError
 from tasks import disk
-from tasks.disk import LEAST_FREE_BYTES, check_room, event_bytes, free_bytes
-
-
-def test_events_grow_with_samples_and_tokens() -> None:
-    """As measured: 3.2 KB a sample at 16 chunks, 163 KB at a thousand, give or take a tenth."""
-    assert event_bytes(1, 16) == pytest.approx(3_200, rel=0.1)
-    assert event_bytes(1, 1000) == pytest.approx(163_000, rel=0.1)
-    assert event_bytes(5, 16) == 5 * event_bytes(1, 16)
+from tasks.disk import LEAST_FREE_BYTES, check_room, free_bytes
 
 
 def test_a_folder_that_is_not_there_yet_lies_where_its_parent_does(tmp_path: Path) -> None:
@@ -29,9 +22,13 @@ def test_a_folder_that_is_not_there_yet_lies_where_its_parent_does(tmp_path: Pat
 
 def test_more_than_there_is_is_refused_with_numbers(tmp_path: Path) -> None:
     """Place, free and needed are told."""
-    check_room(tmp_path, 0)
-    with pytest.raises(SetupError, match=r"GB free, 1000000\.00 GB are needed for the run folder"):
-        check_room(tmp_path, 10**15)
+    check_room(tmp_path, 0, 0)
+    with pytest.raises(SetupError, match=r"GB free, 1000000\.00 GB are needed for the run folders"):
+        check_room(tmp_path, 10**15, 0)
+    with pytest.raises(
+        SetupError, match=r"1000000\.00 GB are needed for the client's event buffer"
+    ):
+        check_room(tmp_path, 0, 10**15)
 
 
 def test_the_event_buffer_counts_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -43,6 +40,6 @@ def test_the_event_buffer_counts_too(tmp_path: Path, monkeypatch: pytest.MonkeyP
         disk, "free_bytes", lambda place: LEAST_FREE_BYTES - 1 if place == small else 10**12
     )
     with pytest.raises(SetupError, match=r"shm: .* needed for the client's event buffer"):
-        check_room(tmp_path, 0)
+        check_room(tmp_path, 0, 0)
     small.rmdir()
-    check_room(tmp_path, 0)
+    check_room(tmp_path, 0, 10**15)

@@ -68,12 +68,18 @@ def using(folder: Path) -> Iterator[User]:
         user.process.communicate()
 
 
-def test_the_server_is_shared_and_the_last_user_ends_it(tmp_path: Path) -> None:
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """A folder for a server, which is ended for certain."""
+    yield tmp_path / "prefect"
+    stop_server(tmp_path / "prefect")
+
+
+def test_the_server_is_shared_and_the_last_user_ends_it(folder: Path) -> None:
     """Two at once get the same server; it outlives the first of them and not the last.
 
     A user that is killed leaves it behind, and the next one takes it over.
     """
-    folder = tmp_path / "prefect"
     with using(folder) as killed, using(folder) as other:
         url = killed.url()
         assert other.url() == url
