@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from core.records.tables import Wish
 from core.records.values import AttemptRecord, CampaignRecord, PointRecord
 from core.status import AttemptState, PointState
 
@@ -43,26 +44,38 @@ def point_rows(points: Sequence[PointRecord]) -> list[PointRow]:
     return [_row(point) for point in sorted(points, key=lambda point: point.concurrency)]
 
 
-def campaign_state(points: Sequence[PointRecord]) -> str:
-    """One word for a campaign: valid, running, or what is missing."""
+def campaign_state(points: Sequence[PointRecord], wish: Wish | None = None) -> str:
+    """One word for a campaign: valid, running, paused, or what is missing."""
     states = {point.state for point in points}
     if states == {PointState.VALID}:
         return "valid"
     if PointState.RUNNING in states:
         return "running"
+    if wish is Wish.PAUSE:
+        return "paused"
     if states <= {PointState.PENDING}:
         return "pending"
     return "incomplete"
 
 
-def as_json(campaign: CampaignRecord, points: Sequence[PointRecord]) -> dict[str, Any]:
-    """The overview as plain JSON values; its form carries a version."""
+def as_json(
+    campaign: CampaignRecord, points: Sequence[PointRecord], unattended: Sequence[str] = ()
+) -> dict[str, Any]:
+    """The overview as plain JSON values; its form carries a version.
+
+    Args:
+        campaign: The campaign.
+        points: Its points.
+        unattended: Labels of the points that are measured without an orchestrator.
+    """
     return {
         "version": 1,
         "campaign": campaign.name,
         "rehearsal": campaign.rehearsal,
         "time_scale": campaign.time_scale,
-        "state": campaign_state(points),
+        "state": campaign_state(points, campaign.wish),
+        "wish": campaign.wish,
+        "unattended": list(unattended),
         "c_max": campaign.c_max,
         "c_min": campaign.c_min,
         "seed_set": campaign.seed_set.id,

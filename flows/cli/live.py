@@ -22,7 +22,7 @@ from core.layout import AttemptPaths
 from core.overview import point_rows
 from core.plan import Plan
 from core.progress import Phase
-from core.records import AttemptRecord, PointRecord, Records
+from core.records import AttemptRecord, PointRecord, Records, RecordsUnavailableError
 from core.records import Phase as AttemptPhase
 from core.status import OPEN_STATES, PointState
 from flows.cli.show import console, curve_table, duration_text
@@ -92,9 +92,8 @@ def live_view(records: Records, plan: Plan, runs_folder: Path) -> Iterator[None]
     """Show the campaign's progress while the block lasts."""
     ended = threading.Event()
     show = _in_terminal if sys.stdout.isatty() else _as_lines
-    thread = threading.Thread(
-        target=show, args=(_Look(records, plan, runs_folder), ended), daemon=True
-    )
+    look = _Look(records.impatient(), plan, runs_folder)
+    thread = threading.Thread(target=show, args=(look, ended), daemon=True)
     thread.start()
     try:
         yield
@@ -147,7 +146,11 @@ def _in_terminal(look: _Look, ended: threading.Event) -> None:
         last = False
         while not last:
             last = ended.wait(LOOK_S)
-            points = look.points()
+            try:
+                points = look.points()
+            except RecordsUnavailableError as problem:
+                live.update(Text(f"the run goes on; {problem}"))
+                continue
             table = curve_table(look.plan.campaign, point_rows(points), rehearsal=rehearsal)
             now = look.now(points)
             line = now.line(look.left_s(points, now)) if now else ""
@@ -155,12 +158,21 @@ def _in_terminal(look: _Look, ended: threading.Event) -> None:
 
 
 def _as_lines(look: _Look, ended: threading.Event) -> None:
-    told = {attempt.id for attempt in _ended(look.points())}
-    before, at = "", 0.0
+    told: set[int] | None = None
+    before, at, trouble = "", 0.0, ""
     last = False
     while not last:
-        last = ended.wait(LOOK_S)
-        points = look.points()
+        last = told is not None and ended.wait(LOOK_S)
+        try:
+            points = look.points()
+        except RecordsUnavailableError as problem:
+            if str(problem) != trouble:
+                trouble = str(problem)
+                print(f"the run goes on; {trouble}", flush=True)
+            last = ended.wait(LOOK_S)
+            continue
+        if told is None:
+            told = {attempt.id for attempt in _ended(points)}
         for attempt in _ended(points):
             if attempt.id not in told:
                 told.add(attempt.id)

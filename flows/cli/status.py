@@ -22,18 +22,28 @@ def status(
     from core.errors import EXIT_INCOMPLETE
     from core.overview import as_json as overview_json
     from core.overview import campaign_state, point_rows
+    from core.records import Wish
     from flows.cli.show import curve_table, print_table
-    from flows.cli.where import find
+    from flows.cli.where import find, unattended_attempts
 
     if campaign is None:
         return _list(database, as_json=as_json)
     where = find(campaign, database)
     record = where.records.campaign(where.name)
     points = where.records.points_with_attempts(where.name)
+    unattended = [attempt for attempt, _ in unattended_attempts(where)]
     if as_json:
-        print(json.dumps(overview_json(record, points), indent=2))
+        labels = [attempt.label for attempt in unattended]
+        print(json.dumps(overview_json(record, points, labels), indent=2))
     else:
         print_table(curve_table(record.name, point_rows(points), rehearsal=record.rehearsal))
+        if record.wish is Wish.PAUSE:
+            print(f"paused before the next point; `pareto resume {record.name}` goes on")
+        for attempt in unattended:
+            print(
+                f"unattended: {attempt.label} attempt {attempt.number} goes on under its guard,"
+                " without an orchestrator; run the campaign again to take it in"
+            )
     return 0 if campaign_state(points) == "valid" else EXIT_INCOMPLETE
 
 
