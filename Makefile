@@ -4,11 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test lint schema lock clean
+.PHONY: help demo test chaos lint schema lock clean
 
 help:
 	@echo "make demo    a whole rehearsal campaign on this machine, in under four minutes"
 	@echo "make test    the test suite, with branch coverage of core/"
+	@echo "make chaos   100 rehearsal campaigns with a random fault each; about an hour"
 	@echo "make lint    ruff, mypy strict, import floors"
 	@echo "make schema  write what is generated from the campaign model: JSON schema and docs/campaign.md"
 	@echo "make lock    resolve requirements.lock anew (needs uv)"
@@ -24,6 +25,9 @@ demo: $(READY)
 
 test: $(READY)
 	$(BIN)/python -m pytest -n 2 --dist worksteal --cov --cov-report=term --cov-fail-under=95
+
+chaos: $(READY)
+	$(BIN)/python -m tests.faults.chaos --campaigns 100 --seed 1
 
 lint: $(READY)
 	$(BIN)/ruff check .

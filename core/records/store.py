@@ -57,6 +57,9 @@ from core.status import OPEN_STATES, AttemptState, IllegalTransitionError, trans
 #: Calls what begins a transaction, perhaps again and again while the database refuses it.
 Patience = Callable[[Callable[[], Session]], Session]
 
+#: SQLite begins to write in a read-only file without a word, and fails at the first change.
+CHANGE_NOTHING = "UPDATE campaign SET id = id WHERE 1 = 0"
+
 #: First bytes of what a manifest's digest covers; a new form needs a new number.
 MANIFEST_FORM = b"pareto manifest 1\n"
 #: Campaigns a page.
@@ -414,7 +417,9 @@ class Records:
         session = Session(engine)
         try:
             with reported(self.url):
-                session.connection()
+                connection = session.connection()
+                if engine is self._writing:
+                    connection.exec_driver_sql(CHANGE_NOTHING)
         except BaseException:
             session.close()
             raise

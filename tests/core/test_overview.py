@@ -63,6 +63,7 @@ def point(*attempts: AttemptRecord, label: str = "c0004", level: int = 4) -> Poi
         accuracy=True,
         load_pattern="concurrency",
         min_duration_ms=600_000,
+        skipped=None,
         attempts=attempts,
     )
 

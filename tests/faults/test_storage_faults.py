@@ -71,7 +71,7 @@ TROUBLES = [
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """One try at the database takes a moment, so that trouble outlasts several."""
-    monkeypatch.setattr(engine_module, "BUSY_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(engine_module, "BUSY_TIMEOUT_S", 1.0)
 
 
 def measured(lab: Lab) -> bool:
