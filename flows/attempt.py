@@ -21,7 +21,7 @@ from core.folder import FolderFacts
 from core.layout import AttemptPaths, instance_lock_path
 from core.plan import Point, target_of
 from core.progress import Phase
-from core.records import AttemptRecord, Facts
+from core.records import AttemptRecord, Facts, RecordsUnavailableError
 from core.retry import TOO_SHORT, Next, after_failure
 from core.run import planned_run
 from core.sizing import issue_rate
@@ -151,9 +151,19 @@ def take_in(running: Running) -> Next:
 
 @contextmanager
 def failing(running: Running) -> Iterator[None]:
-    """Record the attempt as failed if the block meets wrong surroundings."""
+    """Record the attempt as failed if the block meets wrong surroundings.
+
+    Records that are away say nothing about the attempt: its client may be running by then, and is
+    taken in later.
+    """
     try:
         yield
+    except RecordsUnavailableError:
+        raise
+    except OSError as problem:  # a disk that is full or read-only
+        failure = SetupError(f"{running.paths.path}: {problem}; look at that disk")
+        conclude(running, AttemptState.FAILED, reason=str(failure))
+        raise failure from problem
     except SetupError as failure:
         conclude(running, AttemptState.FAILED, reason=str(failure))
         raise

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from core.errors import SetupError
 from core.records import RecordsUnavailableError
 from core.records import engine as engine_module
 from core.status import AttemptState
@@ -117,6 +120,46 @@ def test_a_database_that_stays_away(lab: Lab, trouble: Callable[[Lab], Iterator[
         take_in(lab)
         assert len(lab.requests()) == sent
     assert lab.states("c0001") == [(VALID, "itself")]
+
+
+@pytest.mark.usefixtures("quick")
+def test_records_that_go_away_as_the_client_starts(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The client that just started is not called failed: it goes on and is taken in."""
+    from flows import attempt
+
+    start, block = attempt.start, ExitStack()
+
+    def start_and_lose(*arguments: Any) -> None:
+        start(*arguments)
+        block.enter_context(lost(lab))
+
+    monkeypatch.setattr(attempt, "start", start_and_lose)
+    with lab.endpoint():
+        lab.write(run={"recovery_timeout_s": 0.5})
+        with block:
+            assert isinstance(lab.run("c0001"), RecordsUnavailableError)
+        assert lab.last("c0001").state is AttemptState.PREPARED
+        take_in(lab)
+        assert lab.states("c0001") == [(VALID, "itself")]
+        assert len(lab.requests()) == lab.last("c0001").planned_samples
+
+
+def test_a_folder_that_refuses_files(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk that is full before the client starts is a set-up error with the place named."""
+    from flows import attempt
+
+    def full(path: Path, _content: bytes) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+    monkeypatch.setattr(attempt, "write_atomic", full)
+    with lab.endpoint():
+        lab.write()
+        outcome = lab.run("c0001")
+    assert isinstance(outcome, SetupError)
+    assert "No space left on device" in str(outcome)
+    assert lab.states("c0001") == [(FAILED, None)]
 
 
 def take_in(lab: Lab) -> None:
