@@ -12,7 +12,7 @@ import random
 import signal
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -103,9 +103,9 @@ def one_campaign(lab: Lab, chance: random.Random) -> str:
     return f"{fault} after {late_s:.1f} s"
 
 
-def chaos(campaigns: int, seed: int, folder: Path) -> list[str]:
-    """Run campaigns one after another on one endpoint; the faults that were shown."""
-    chance, shown = random.Random(seed), []
+def chaos(campaigns: int, seed: int, folder: Path) -> Iterator[str]:
+    """Run campaigns one after another on one endpoint; tells the fault of each."""
+    chance = random.Random(seed)
     host = Lab(folder, "http://127.0.0.1:9/api")
     with host.endpoint() as url:
         for number in range(campaigns):
@@ -114,8 +114,7 @@ def chaos(campaigns: int, seed: int, folder: Path) -> list[str]:
             write_datasets(place)
             lab = Lab(place, host.prefect_api_url, url=url)
             lab.write(run={"stall_timeout_s": 1.5, "fail_fast": True, "retries": 1})
-            shown.append(one_campaign(lab, chance))
-    return shown
+            yield f"{number}: {one_campaign(lab, chance)}"
 
 
 def main() -> None:

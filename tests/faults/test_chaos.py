@@ -9,4 +9,4 @@ from tests.faults.chaos import chaos
 
 def test_a_few_campaigns_with_random_faults(tmp_path: Path) -> None:
     """Each ends valid or with a named reason, leaves no process, and is then completed."""
-    assert len(chaos(2, seed=5, folder=tmp_path)) == 2
+    assert len(list(chaos(2, seed=5, folder=tmp_path))) == 2
