@@ -4,12 +4,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test test-long lint schema lock clean
+.PHONY: help demo test test-long chaos lint schema lock clean
 
 help:
 	@echo "make demo    a whole rehearsal campaign on this machine, in under four minutes"
 	@echo "make test    the test suite, with branch coverage of core/"
 	@echo "make test-long  the slow hunts: a Prefect outage"
+	@echo "make chaos   100 rehearsal campaigns with a random fault each; about an hour"
 	@echo "make lint    ruff, mypy strict, import floors"
 	@echo "make schema  write what is generated from the campaign model: JSON schema and docs/campaign.md"
 	@echo "make lock    resolve requirements.lock anew (needs uv)"
@@ -28,6 +29,9 @@ test: $(READY)
 
 test-long: $(READY)
 	PARETO_TEST_LONG=1 $(BIN)/python -m pytest tests/long
+
+chaos: $(READY)
+	$(BIN)/python -m tests.faults.chaos --campaigns 100 --seed 1
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -383,7 +383,14 @@ class Run(Section):
         5.0, description="Pause before the first retry of a point, doubled for each further one."
     )
     recovery_timeout_s: Annotated[float, Field(strict=True, ge=0)] = Field(
-        600.0, description="How long to wait for a lost endpoint to answer again."
+        600.0,
+        description="How long to wait for a lost endpoint to answer again, and for a records"
+        " database that is locked, read-only or away.",
+    )
+    endpoint_lost_after_s: Annotated[float, Field(strict=True, gt=0)] = Field(
+        30.0,
+        description="A run is ended when the endpoint's health path could not be reached for this"
+        " long.",
     )
     startup_timeout_s: Annotated[float, Field(strict=True, gt=0)] = Field(
         600.0, description="Longest start-up of the client before its first request."

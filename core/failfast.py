@@ -27,6 +27,8 @@ class Hopeless(StrEnum):
     FAILED_REQUEST = "failed-request"
     TOO_FAST = "too-fast"  # the planned count ends before the minimum duration
     TOO_SLOW = "too-slow"  # the planned count takes far longer than the point needs
+    ENDPOINT_LOST = "endpoint-lost"  # its health path can't be reached any more
+    NO_ROOM = "no-room"  # the disk, or the client's event buffer, is about to be full
 
 
 @dataclass(frozen=True)

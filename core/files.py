@@ -7,6 +7,7 @@ never followed, and nothing but regular files is opened.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import secrets
@@ -18,6 +19,8 @@ from pathlib import Path
 
 #: Bytes read at a time: large enough for the disk, small enough for the cache.
 BLOCK_BYTES = 1 << 20
+#: How a file system says that it has no rename.
+_NO_RENAME = frozenset({errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.EXDEV})
 #: Every write permission.
 _WRITE_BITS = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
 
@@ -30,11 +33,25 @@ def write_atomic(path: Path, content: bytes) -> None:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        temporary.replace(path)
+        _replace(temporary, path, content)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
     _sync_directory(path.parent)
+
+
+def _replace(temporary: Path, path: Path, content: bytes) -> None:
+    """Rename, or write again where the file system refuses that."""
+    try:
+        temporary.replace(path)
+    except OSError as problem:
+        if problem.errno not in _NO_RENAME:
+            raise
+        with path.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.unlink()
 
 
 def _sync_directory(folder: Path) -> None:

@@ -3,7 +3,7 @@
     <data folder>/pareto.db
     <runs folder>/<campaign>/<label>/attempt-02/     an attempt: everything about one try
         run/                                         the client's report_dir: the run folder
-        client.yaml, guard.json, verdict.json, …
+        client.yaml, guard.json, attempt.json, …
 
 Names of the official tools come from the checker's own layout module.
 """
@@ -158,9 +158,9 @@ class AttemptPaths:
         return self.path / "stop.json"
 
     @property
-    def verdict(self) -> Path:
+    def outcome(self) -> Path:
         """Outcome of the attempt, for when the records can't take it."""
-        return self.path / "verdict.json"
+        return self.path / "attempt.json"
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from core.plan import Role
+from core.records.tables import Wish
 from core.records.values import AttemptRecord, CampaignRecord, PointRecord
 from core.status import AttemptState, PointState
 
@@ -74,20 +75,25 @@ def offline_note(rows: Sequence[PointRow], c_max: int) -> str | None:
     )
 
 
-def campaign_state(points: Sequence[PointRecord]) -> str:
-    """One word for a campaign: valid, running, or what is missing."""
+def campaign_state(points: Sequence[PointRecord], wish: Wish | None = None) -> str:
+    """One word for a campaign: valid, running, paused, or what is missing."""
     states = {point.state for point in points}
     if states == {PointState.VALID}:
         return "valid"
     if PointState.RUNNING in states:
         return "running"
+    if wish is Wish.PAUSE:
+        return "paused"
     if states <= {PointState.PENDING}:
         return "pending"
     return "incomplete"
 
 
 def as_json(
-    campaign: CampaignRecord, points: Sequence[PointRecord], left: Mapping[str, Any] | None = None
+    campaign: CampaignRecord,
+    points: Sequence[PointRecord],
+    left: Mapping[str, Any] | None = None,
+    unattended: Sequence[str] = (),
 ) -> dict[str, Any]:
     """The overview as plain JSON values; its form carries a version.
 
@@ -95,6 +101,7 @@ def as_json(
         campaign: The campaign.
         points: Its points.
         left: What the points that are not valid still cost; None: nothing, or it isn't known.
+        unattended: Labels of the points that are measured without an orchestrator.
     """
     rows = point_rows(points)
     return {
@@ -102,7 +109,9 @@ def as_json(
         "campaign": campaign.name,
         "rehearsal": campaign.rehearsal,
         "time_scale": campaign.time_scale,
-        "state": campaign_state(points),
+        "state": campaign_state(points, campaign.wish),
+        "wish": campaign.wish,
+        "unattended": list(unattended),
         "c_max": campaign.c_max,
         "c_min": campaign.c_min,
         "seed_set": campaign.seed_set.id,

@@ -10,19 +10,20 @@ import os
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import Any, TypeVar, Unpack
 
 import orjson
 
 from core.errors import InterruptedByUserError, ParetoError, SetupError
 from core.failfast import Glimpse, Hopeless, reason_to_stop
-from core.files import Manifest, make_read_only, write_atomic
+from core.files import Manifest, make_read_only, manifest, write_atomic
 from core.findings import Finding, told
 from core.folder import FolderFacts
 from core.layout import AttemptPaths, instance_lock_path
 from core.plan import Point, rate_shown, target_of
 from core.progress import Phase
-from core.records import AttemptRecord
+from core.records import AttemptRecord, Facts, RecordsUnavailableError
 from core.retry import TOO_SHORT, Next, after_failure
 from core.run import planned_run
 from core.sizing import Target
@@ -35,6 +36,7 @@ from flows.stop import StopRequest
 from tasks.client import benchmark_command
 from tasks.collect import collect
 from tasks.disk import lack_of_room
+from tasks.endpoint import EndpointWatch
 from tasks.supervise import (
     EndedBy,
     GuardEnd,
@@ -58,11 +60,23 @@ TIMEOUT_FACTOR, TIMEOUT_EXTRA_S = 3.0, 1800.0
 _NO_ROOM = tuple(os.strerror(code) for code in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
 #: The finding that says so.
 DISK_FULL = "disk-full"
+#: Version of the outcome that an attempt's folder keeps.
+OUTCOME_VERSION = 1
 #: How the reason of a request to stop begins when it is ours and not the user's.
 FAIL_FAST = "fail-fast"
 #: Ends of a client that say nothing about the measurement: it was stopped, or nobody knows.
 _INTERRUPTIONS = frozenset(
     {EndedBy.STOP_REQUEST, EndedBy.ORPHAN_STOP, EndedBy.GUARD_FAILURE, EndedBy.LOST_GUARD}
+)
+
+#: What to do about a run that we ended, by why.
+_ADVICE = {
+    Hopeless.ENDPOINT_LOST: "look at the endpoint's log; it is waited for before the next attempt",
+    Hopeless.NO_ROOM: "nothing was deleted; make room, then run the same file again",
+}
+_ADVICE_ON_HOPELESS = (
+    "the next attempt is sized by the rate seen; for failed requests look at the endpoint's log;"
+    " run.fail_fast: false lets such runs go on"
 )
 
 #: Looks at a running client and says why to end it, or nothing.
@@ -122,7 +136,7 @@ def begin(running: Running) -> None:
 
 def take_in(running: Running) -> Next:
     """Follow a started attempt to its end, whoever started it, and record what came out."""
-    judge = _fail_fast(running)
+    judge = _judge(running)
     if running.point.accuracy:
         running.step("accuracy", lambda: follow_client(running, judge=judge))
     status = follow_client(running, judge=judge)
@@ -143,14 +157,56 @@ def take_in(running: Running) -> Next:
 
 @contextmanager
 def failing(running: Running) -> Iterator[None]:
-    """Record the attempt as failed if the block meets wrong surroundings."""
+    """Record the attempt as failed if the block meets wrong surroundings.
+
+    Records that are away say nothing about the attempt: its client may be running by then, and is
+    taken in later.
+    """
     try:
         yield
-    except SetupError as failure:
-        running.session.records.change_state(
-            running.attempt.id, AttemptState.FAILED, reason=str(failure)
-        )
+    except RecordsUnavailableError:
         raise
+    except OSError as problem:  # a disk that is full or read-only
+        failure = SetupError(f"{running.paths.path}: {problem}; look at that disk")
+        conclude(running, AttemptState.FAILED, reason=str(failure))
+        raise failure from problem
+    except SetupError as failure:
+        conclude(running, AttemptState.FAILED, reason=str(failure))
+        raise
+
+
+def conclude(running: Running, state: AttemptState, **facts: Unpack[Facts]) -> None:
+    """Record the attempt's final state; its folder keeps it too, should the records be away."""
+    kept = {"version": OUTCOME_VERSION, "attempt": running.attempt.id, "state": state, **facts}
+    with suppress(OSError):  # a full disk, or no folder yet: the records have it in a moment
+        write_atomic(running.paths.outcome, orjson.dumps(kept, option=orjson.OPT_INDENT_2))
+    running.session.records.change_state(running.attempt.id, state, **facts)
+
+
+def take_in_kept(running: Running) -> Next | None:
+    """Record an outcome that only the attempt's folder has; None if there is none."""
+    kept = _kept(running.paths.outcome)
+    if kept is None or kept.pop("attempt") != running.attempt.id:
+        return None
+    state = AttemptState(kept.pop("state"))
+    place = running.paths.run.path
+    if place.is_dir():
+        running.session.records.record_folder(running.attempt.id, place, manifest(place))
+        make_read_only(place)
+    running.session.records.change_state(running.attempt.id, state, **kept)
+    if state is AttemptState.VALID:
+        return Next.GO_ON
+    rules = {f["rule"] for f in kept.get("findings", ()) if f.get("severity") == "error"}
+    return after_failure(rules, kept.get("exit_code"))
+
+
+def _kept(path: Path) -> dict[str, Any] | None:
+    try:
+        document = orjson.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return None
+    is_ours = isinstance(document, dict) and document.pop("version", None) == OUTCOME_VERSION
+    return document if is_ours else None
 
 
 # --- The client --------------------------------------------------------------------------------
@@ -228,18 +284,22 @@ def load_s(status: GuardStatus) -> float:
 
 def read_folder(running: Running, status: GuardStatus) -> tuple[FolderFacts, Manifest]:
     """Read the run folder once, and record what lies in it."""
-    assert status.end is not None
+    end = status.end
+    assert end is not None
     place = running.paths.run.path
-    facts, manifest = collect(
+    # Files are dated by the clock: one that was set back during the run makes them look older.
+    by_the_clock = status.started_at
+    by_duration = by_the_clock if end.elapsed_s is None else end.ended_at - end.elapsed_s
+    facts, found = collect(
         place,
-        attempt_started_at=status.started_at,
-        exit_code=status.end.return_code,
-        ended_by=status.end.ended_by,
+        attempt_started_at=min(by_the_clock, by_duration),
+        exit_code=end.return_code,
+        ended_by=end.ended_by,
     )
-    running.session.records.record_folder(running.attempt.id, place, manifest)
+    running.session.records.record_folder(running.attempt.id, place, found)
     if facts.exists:
         make_read_only(place)
-    return facts, manifest
+    return facts, found
 
 
 def _config(running: Running) -> str:
@@ -255,7 +315,27 @@ def _performance(running: Running) -> None:
         when_orphaned=running.session.campaign.run.when_orphaned,
     )
     until = (Phase.ACCURACY, Phase.FINISHING)
-    follow_client(running, until=until, judge=_fail_fast(running))
+    follow_client(running, until=until, judge=_judge(running))
+
+
+def _judge(running: Running) -> Judge:
+    """Ends a run that can no longer become valid, or whose surroundings fail."""
+    hopeless, failing = _fail_fast(running), surroundings(running)
+    return lambda status: hopeless(status) or failing(status)
+
+
+def surroundings(running: Running) -> Judge:
+    """Ends a run whose endpoint is lost or whose disk is about to be full; deletes nothing."""
+    session = running.session
+    watch = EndpointWatch(session.campaign, session.env)
+
+    def judge(_status: GuardStatus) -> str | None:
+        if lacking := lack_of_room(session.prepared.paths.runs):
+            return f"{FAIL_FAST}: {Hopeless.NO_ROOM}: {lacking}"
+        lost = watch.lost()
+        return f"{FAIL_FAST}: {Hopeless.ENDPOINT_LOST}: {lost}" if lost else None
+
+    return judge
 
 
 def _fail_fast(running: Running) -> Judge:
@@ -320,22 +400,19 @@ def _conclude(running: Running, status: GuardStatus) -> None:
     Raises:
         PointNotValidError: the attempt is no valid result.
     """
-    session, attempt, end = running.session, running.attempt, status.end
+    attempt, end = running.attempt, status.end
     assert end is not None
     facts, _ = read_folder(running, status)
     verdict = _verdict(running, facts, status)
-    findings = [asdict(finding) for finding in verdict.findings]
-    with suppress(OSError):  # a full disk; the records keep the findings too
-        write_atomic(running.paths.verdict, orjson.dumps(findings, option=orjson.OPT_INDENT_2))
     state = _state(end, verdict)
-    session.records.change_state(
-        attempt.id,
+    conclude(
+        running,
         state,
         exit_code=end.return_code,
         ended_by=end.ended_by,
         ended_at=end.ended_at,
         reason=_reason(end, verdict),
-        findings=findings,
+        findings=[asdict(finding) for finding in verdict.findings],
         metrics=_metrics(running, verdict, end),
     )
     if state is not AttemptState.VALID:
@@ -360,15 +437,15 @@ def _verdict(running: Running, facts: FolderFacts, status: GuardStatus) -> Verdi
 
 def _stopped_early(status: GuardStatus) -> Finding | None:
     """We ended the run."""
-    if status.end is None or _stopped_for(status.end) is None:
+    stopped_for = None if status.end is None else _stopped_for(status.end)
+    if status.end is None or stopped_for is None:
         return None
     return Finding(
         "stopped-early",
         "error",
         status.end.reason,
         "a run that can still become valid",
-        "the next attempt is sized by the rate seen; for failed requests look at the endpoint's"
-        " log; run.fail_fast: false lets such runs go on",
+        _ADVICE.get(stopped_for, _ADVICE_ON_HOPELESS),
     )
 
 

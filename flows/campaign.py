@@ -23,23 +23,26 @@ from core.plan import Role
 from core.records import AttemptRecord, PointRecord
 from core.retry import Next
 from core.status import AttemptState, PointState
-from flows.attempt import Running, take_in
+from flows.attempt import Running, take_in, take_in_kept
 from flows.pilot import conclude_pilot, is_pilot
 from flows.point import run_point, sized
 from flows.prepare import prepare
 from flows.session import Session, enter, preflight, room_for
 from flows.stop import StopRequest, on_signals
+from flows.wishes import heeded, wait_while_paused
 from tasks.lock import exclusive
 from tasks.owner import owner_lives
 from tasks.supervise import GuardState, read_status
 
 
-@dataclass(frozen=True)
+@dataclass
 class HandedOver:
     """A session that the caller prepared already, with its request to stop."""
 
     session: Session
     stop: StopRequest
+    #: How it ended; the caller learns it even if Prefect's server is gone by then.
+    outcome: State[None] | None = None
 
 
 #: What `pareto run` hands over to the flow that it calls in its own process.
@@ -71,10 +74,21 @@ def campaign_flow(
         calibrate: Only find out rates by pilots; measure nothing.
     """
     given = handed_over.get()
+    outcome = _outcome(given, campaign_file, points, calibrate=calibrate)
+    if given is not None:
+        given.outcome = outcome
+    return outcome
+
+
+def _outcome(
+    given: HandedOver | None, campaign_file: str, points: list[str] | None, *, calibrate: bool
+) -> State[None]:
+    """Run the campaign; its end as a state that Prefect shows."""
     try:
         if given is None:
             ready = prepare(Path(campaign_file), os.environ)
-            given = HandedOver(enter(ready, preflight(ready)), StopRequest())
+            stop = StopRequest()
+            given = HandedOver(enter(ready, preflight(ready), stop.asked), stop)
         with on_signals(given.stop):  # within the flow SIGTERM is Prefect's, until we take it
             run_campaign(given.session, given.stop, points, calibrate=calibrate)
     except InterruptedByUserError as stopped:
@@ -106,24 +120,32 @@ def run_campaign(
         SetupError: another process runs this campaign, or the surroundings failed.
     """
     name = session.campaign.campaign
-    with exclusive(session.prepared.paths.runs / name / "campaign.lock", f"campaign {name}"):
+    lock = session.prepared.paths.runs / name / "campaign.lock"
+    with exclusive(lock, f"campaign {name}"):
+        session.records.ask(name, None)  # to run it again is to go on
         session.records.append_event(name, "campaign.started", {"flow_run": flow_run.id or ""})
-        settle_open_attempts(session, stop)
-        to_do = _to_do(session, only)
-        _refuse_missed(session, [] if only else to_do)
-        if not calibrate:
-            room_for(session, to_do)
-        for label in to_do:
-            if stop:
-                raise InterruptedByUserError(f"stopped ({stop.reason}) before {label}")
-            if calibrate:
-                sized(session, label, stop)
-            elif run_point(session, label, stop) is Next.STOP:
-                raise ExecutionError(_stopped_by(_record(session, label)))
+        with heeded(session, stop):
+            settle_open_attempts(session, stop)
+            to_do = _to_do(session, only)
+            _refuse_missed(session, [] if only else to_do)
+            if not calibrate:
+                room_for(session, to_do)
+            _measure(session, stop, to_do, calibrate=calibrate)
         missing = [] if calibrate else _not_valid(session)
         session.records.append_event(name, "campaign.finished", {"not_valid": missing})
     if missing:
         raise CurveIncompleteError(_incomplete(session, missing))
+
+
+def _measure(
+    session: Session, stop: StopRequest, labels: Collection[str], *, calibrate: bool
+) -> None:
+    for label in labels:
+        wait_while_paused(session, stop, label)
+        if calibrate:
+            sized(session, label, stop)
+        elif run_point(session, label, stop) is Next.STOP:
+            raise ExecutionError(_stopped_by(_record(session, label)))
 
 
 def _to_do(session: Session, only: Collection[str] | None) -> list[str]:
@@ -166,6 +188,7 @@ def settle_open_attempts(session: Session, stop: StopRequest) -> None:
 
 
 def _settle(session: Session, attempt: AttemptRecord, stop: StopRequest) -> None:
+    """Take in one open attempt, from its folder's outcome, its guard, or neither."""
     owner = attempt.owner
     if owner_lives(owner):
         raise SetupError(
@@ -173,21 +196,27 @@ def _settle(session: Session, attempt: AttemptRecord, stop: StopRequest) -> None
             f" it with `pareto status {attempt.campaign}`"
         )
     paths = session.prepared.paths.attempt(attempt.folder)
+    running = Running(session, session.plan.point(attempt.label), attempt, stop)
     status = read_status(paths.guard_status)
-    if status is None or status.state is GuardState.REFUSED:
+    was_started = status is not None and status.state is not GuardState.REFUSED
+    if was_started and attempt.state is AttemptState.PREPARED:
+        session.records.change_state(attempt.id, AttemptState.RUNNING)
+    following = take_in_kept(running)
+    if following is not None:
+        return _refuse_repeating(session, attempt, following)
+    if not was_started:
         session.records.change_state(
             attempt.id,
             AttemptState.INTERRUPTED,
             reason="its orchestrator ended before the client was started",
         )
-        return
-    if attempt.state is AttemptState.PREPARED:
-        session.records.change_state(attempt.id, AttemptState.RUNNING)
-    running = Running(session, session.plan.point(attempt.label), attempt, stop)
+        return None
     if is_pilot(attempt):
-        conclude_pilot(running)
-        return
-    following = take_in(running)
+        return conclude_pilot(running)
+    return _refuse_repeating(session, attempt, take_in(running))
+
+
+def _refuse_repeating(session: Session, attempt: AttemptRecord, following: Next) -> None:
     if following is Next.STOP:
         raise ExecutionError(_stopped_by(_record(session, attempt.label)))
 

@@ -21,13 +21,16 @@ from core.records import AttemptRecord
 from core.records import Phase as AttemptPhase
 from core.status import AttemptState
 from flows.attempt import (
+    Judge,
     Running,
+    conclude,
     configure,
     failing,
     follow_client,
     load_s,
     read_folder,
     start_client,
+    surroundings,
 )
 from flows.session import Session
 from flows.stop import StopRequest
@@ -69,7 +72,7 @@ def conclude_pilot(running: Running) -> None:
     Raises:
         InterruptedByUserError: stopped on request.
     """
-    status = follow_client(running, judge=lambda now: _enough(running, now))
+    status = follow_client(running, judge=_judge(running))
     running.step("pilot rate", lambda: _record(running, status))
     if running.stop:
         raise InterruptedByUserError(
@@ -98,7 +101,12 @@ def _start(running: Running) -> None:
     configure(running, yaml.safe_dump(made, sort_keys=False, allow_unicode=True))
     # A pilot has no end of its own: without an orchestrator that ends it, the guard does.
     start_client(running, accuracy=False, deadline_s=LONGEST_S, when_orphaned="stop")
-    follow_client(running, until=(Phase.FINISHING,), judge=lambda now: _enough(running, now))
+    follow_client(running, until=(Phase.FINISHING,), judge=_judge(running))
+
+
+def _judge(running: Running) -> Judge:
+    failing = surroundings(running)
+    return lambda status: _enough(running, status) or failing(status)
 
 
 def _enough(running: Running, status: GuardStatus) -> str | None:
@@ -116,8 +124,8 @@ def _record(running: Running, status: GuardStatus) -> None:
     facts, _ = read_folder(running, status)
     rate, why = pilot_rate(facts, running.point.concurrency)
     state = AttemptState.FAILED if rate is None else AttemptState.VALID
-    running.session.records.change_state(
-        running.attempt.id,
+    conclude(
+        running,
         AttemptState.INTERRUPTED if running.stop else state,
         exit_code=status.end.return_code,
         ended_by=status.end.ended_by,

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import tempfile
+import threading
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -29,6 +30,7 @@ from tasks.client import InstalledClient, inspect_client, validate_config
 from tasks.dataset import check_datasets
 from tasks.disk import check_room
 from tasks.endpoint import auth_headers, check_endpoint
+from tasks.patience import patient
 
 T = TypeVar("T")
 
@@ -120,14 +122,20 @@ def preflight(ready: Prepared) -> Surroundings:
     return Surroundings(client=client, accuracy_rows=accuracy_rows)
 
 
-def enter(ready: Prepared, found: Surroundings) -> Session:
+def enter(ready: Prepared, found: Surroundings, given_up: threading.Event) -> Session:
     """Record the campaign, or join the record of the same one.
+
+    Args:
+        ready: The campaign.
+        found: What its preflight found.
+        given_up: Set when nobody wants to wait for a database that is away.
 
     Raises:
         InputError: the name is taken by a campaign that would measure something else.
         SetupError: the records can't be opened.
     """
-    records = open_records(ready.paths.database_url)
+    patience = patient(ready.campaign.run.recovery_timeout_s, given_up)
+    records = open_records(ready.paths.database_url, patience=patience)
     folder = ready.loaded.path.parent
     stated = statement(ready.campaign, folder)
     entered = records.enter_campaign(

@@ -1,22 +1,60 @@
 """A step of a campaign as a Prefect task, named so that the list of tasks reads as a curve.
 
 Tasks are called directly in the main thread: a subflow per point costs 1.5 s and can't be retried
-alone, and a submitted task could not be cancelled without orphaning its client.
+alone, and a submitted task could not be cancelled without orphaning its client. Prefect only shows
+the step: without a flow, or while its server is away, the step is run all the same.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any, Generic, TypeVar
 
+import httpx
 from prefect import tags, task
 from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import State
+from prefect.context import FlowRunContext
+from prefect.exceptions import PrefectException
 from prefect.states import Completed, Failed
 
 from core.errors import ParetoError
+from tasks.prefect_server import answers
 
 T = TypeVar("T")
+
+
+class _Once(Generic[T]):
+    """Work that is done once, however often it is asked for."""
+
+    def __init__(self, work: Callable[[], T]) -> None:
+        self._work = work
+        self._outcome: Callable[[], T] | None = None
+
+    @property
+    def is_done(self) -> bool:
+        """Whether there is an outcome; a bug leaves none."""
+        return self._outcome is not None
+
+    def __call__(self) -> T:
+        if self._outcome is None:
+            self._outcome = self._done()
+        return self._outcome()
+
+    def _done(self) -> Callable[[], T]:
+        try:
+            result = self._work()
+        except ParetoError as failure:
+            return _raising(failure)
+        return lambda: result
+
+
+def _raising(failure: ParetoError) -> Callable[[], Any]:
+    def outcome() -> Any:
+        raise failure
+
+    return outcome
 
 
 @task(cache_policy=NO_CACHE, persist_result=False)
@@ -39,6 +77,21 @@ def step(name: str, marks: set[str], work: Callable[[], T]) -> T:
     Raises:
         ParetoError: as raised by the work; the task is then shown as failed with its message.
     """
-    with tags(*marks):
-        state = _step.with_options(task_run_name=name)(work, return_state=True)
-    return cast(T, state.result())  # raises what the work raised, a bug with its traceback
+    if not _is_shown():
+        return work()
+    once = _Once(work)
+    try:
+        with tags(*marks):
+            state = _step.with_options(task_run_name=name)(once, return_state=True)
+    except (httpx.HTTPError, PrefectException):
+        return once()  # the server went away meanwhile
+    state.result(raise_on_failure=not once.is_done)  # a bug raises with its traceback
+    return once()
+
+
+def _is_shown() -> bool:
+    """Whether this is a flow whose Prefect server answers now; its client would wait for it."""
+    api_url = os.environ.get("PREFECT_API_URL")
+    if FlowRunContext.get() is None:
+        return False
+    return api_url is None or answers(api_url)

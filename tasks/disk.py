@@ -1,4 +1,4 @@
-"""Looks for room before runs: on the run folders' file system and in the client's scratch space.
+"""Looks for room, before and during runs: for run folders and in the client's scratch space.
 
 The client buffers its events in shared memory until the end of a run, so a full `/dev/shm` ends a
 run although the disk is ample (mlcommons/endpoints #426).
@@ -13,8 +13,8 @@ from core.errors import SetupError
 
 #: Where the client buffers its events while it runs, if it exists.
 SCRATCH = Path("/dev/shm")  # noqa: S108 - the client's own fixed place
-#: Least free space of a file system that a run may start on, bytes; a container has 64 MiB of
-#: shared memory unless told otherwise, and never all of it free.
+#: Least free space of a file system that a run may start or go on with, bytes; a container
+#: has 64 MiB of shared memory unless told otherwise, and never all of it free.
 LEAST_FREE_BYTES = 32 * 1024 * 1024
 
 

@@ -1,4 +1,4 @@
-"""Asks the endpoint before any load: does it answer, does it serve the model, will it take the key?
+"""Asks the endpoint: does it answer, serve the model, take the key; and is it there during a run?
 
 The client's own `probe` has no API-key option, so this is an authenticated check of our own.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ssl
 import threading
+import time
 from collections.abc import Mapping
 
 import httpx
@@ -27,6 +28,8 @@ from core.errors import InputError, SetupError
 REQUEST_TIMEOUT_S = 30.0
 #: What the rehearsal's endpoint says in its `server` header and as the owner of its model.
 REHEARSAL_MARK = "pareto-rehearsal"
+#: Seconds between two looks at the health path during a run, and for one look.
+HEALTH_EVERY_S, HEALTH_TIMEOUT_S = 5.0, 2.0
 #: Longest pause between two looks at a lost endpoint, seconds.
 _LONGEST_PAUSE_S = 10.0
 #: Characters of an error body that are shown.
@@ -69,6 +72,45 @@ def wait_until_healthy(
             return
         cause = ended.last_attempt.exception()
         raise SetupError(f"{cause}\n(waited run.recovery_timeout_s = {timeout_s:g} s)") from None
+
+
+class EndpointWatch:
+    """Looks at the health path while a client runs, lightly: one small request a URL each 5 s.
+
+    An endpoint that is slow to answer is under load, not lost: the watchdog knows about silence.
+    """
+
+    def __init__(self, campaign: Campaign, env: Mapping[str, str]) -> None:
+        self._path = campaign.endpoint.health_path
+        self._patience_s = campaign.run.endpoint_lost_after_s
+        self._clients = [
+            _client(url, auth_headers(campaign, env)) for url in campaign.endpoint.urls
+        ]
+        self._due_s = 0.0
+        self._well_s = time.monotonic()
+
+    def lost(self) -> str | None:
+        """Why the endpoint counts as lost; None while it doesn't."""
+        now_s = time.monotonic()
+        if now_s < self._due_s:
+            return None
+        self._due_s = now_s + HEALTH_EVERY_S
+        cause = next(filter(None, map(self._cause, self._clients)), None)
+        if cause is None:
+            self._well_s = now_s
+            return None
+        away_s = now_s - self._well_s
+        return f"{cause} for {away_s:.0f} s" if away_s > self._patience_s else None
+
+    def _cause(self, http: httpx.Client) -> str | None:
+        where = f"{str(http.base_url).rstrip('/')}{self._path}"
+        try:
+            response = http.get(self._path, timeout=HEALTH_TIMEOUT_S)
+        except (httpx.ReadTimeout, httpx.WriteTimeout, httpx.PoolTimeout):
+            return None
+        except httpx.TransportError as problem:
+            return f"{where}: {_transport_cause(problem)}"
+        return f"{where}: status {response.status_code}" if response.is_server_error else None
 
 
 def auth_headers(campaign: Campaign, env: Mapping[str, str]) -> dict[str, str]:

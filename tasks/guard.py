@@ -305,6 +305,7 @@ class Guard:
             ended_by=stop.ended_by if stop else EndedBy.ITSELF,
             reason=stop.reason if stop else "",
             ended_at=time.time(),
+            elapsed_s=time.monotonic() - self.watch.started_s,
             return_code=self.client.wait(),
             signals=tuple(self.signals),
             leftovers_killed=tuple(Leftover(p.pid, p.name, by) for p, by in self.killed.items()),

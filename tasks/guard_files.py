@@ -104,6 +104,8 @@ class GuardEnd:
     ended_by: EndedBy
     reason: str
     ended_at: float
+    #: Seconds from the guard's start to the end, whatever was done to the clock; None: not known.
+    elapsed_s: float | None = None
     #: Negative for a signal; None when the client was never started or the guard died.
     return_code: int | None = None
     #: Signals sent to the client, in order.

@@ -6,6 +6,7 @@ hidden server for each process, so an address is always set before Prefect is im
 
 from __future__ import annotations
 
+import base64
 import fcntl
 import json
 import os
@@ -30,6 +31,8 @@ from core.files import write_atomic
 START_TIMEOUT_S = 120.0
 #: Seconds a server gets to say that it is well; a busy machine makes it slow.
 ANSWER_TIMEOUT_S = 15.0
+#: Seconds for a look at a running flow's state.
+LOOK_TIMEOUT_S = 5.0
 #: Seconds a server gets to end after SIGTERM.
 STOP_TIMEOUT_S = 15.0
 #: Name of the file with a server's address and process in its folder.
@@ -96,6 +99,26 @@ def answers(api_url: str) -> bool:
         return httpx.get(f"{api_url}/health", timeout=ANSWER_TIMEOUT_S).is_success
     except (httpx.HTTPError, httpx.InvalidURL):
         return False
+
+
+def flow_run_state(api_url: str, flow_run_id: str) -> str | None:
+    """Type of a flow run's state, e.g. RUNNING; None if the server doesn't say at once."""
+    try:
+        response = httpx.get(
+            f"{api_url}/flow_runs/{flow_run_id}", headers=_login(), timeout=LOOK_TIMEOUT_S
+        )
+        return str(response.raise_for_status().json()["state_type"])
+    except (httpx.HTTPError, ValueError, KeyError):
+        return None
+
+
+def _login() -> dict[str, str]:
+    """What proves to a Prefect server who we are, as its own client sends it."""
+    if key := os.environ.get("PREFECT_API_KEY"):
+        return {"Authorization": f"Bearer {key}"}
+    if auth := os.environ.get("PREFECT_API_AUTH_STRING"):
+        return {"Authorization": f"Basic {base64.b64encode(auth.encode()).decode()}"}
+    return {}
 
 
 def find_or_start(folder: Path) -> Server:

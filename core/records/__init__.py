@@ -11,7 +11,7 @@ from core.records.store import (
     manifest_sha256,
     open_records,
 )
-from core.records.tables import Phase
+from core.records.tables import Phase, Wish
 from core.records.values import (
     AttemptRecord,
     CampaignRecord,
@@ -34,6 +34,7 @@ __all__ = [
     "PointRecord",
     "Records",
     "RecordsUnavailableError",
+    "Wish",
     "manifest_sha256",
     "open_records",
     "upgrade",

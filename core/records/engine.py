@@ -23,7 +23,7 @@ from core.errors import SetupError
 
 #: Seconds a writer waits for another before it gives up; also the time after which PostgreSQL
 #: drops the open transaction of a machine that went away. Our transactions take milliseconds.
-BUSY_TIMEOUT_S = 30
+BUSY_TIMEOUT_S = 10
 #: Seconds to wait for PostgreSQL to accept a connection.
 CONNECT_TIMEOUT_S = 10
 #: Seconds between two tries at switching a new SQLite file to write-ahead logging.

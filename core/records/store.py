@@ -23,7 +23,7 @@ from core.errors import InputError, ParetoError
 from core.files import Manifest
 from core.layout import attempt_path
 from core.plan import Plan, Point, as_plain
-from core.records.engine import WRITING, reported, shown, to_json
+from core.records.engine import WRITING, RecordsUnavailableError, reported, shown, to_json
 from core.records.schema import opened_engine
 from core.records.tables import (
     AttemptRow,
@@ -34,6 +34,7 @@ from core.records.tables import (
     RunFileRow,
     RunFolderRow,
     SeedSetRow,
+    Wish,
     storable,
 )
 from core.records.values import (
@@ -52,6 +53,12 @@ from core.records.values import (
 from core.seeds import SeedSet
 from core.sizing import Rate
 from core.status import OPEN_STATES, AttemptState, IllegalTransitionError, transition
+
+#: Calls what begins a transaction, perhaps again and again while the database refuses it.
+Patience = Callable[[Callable[[], Session]], Session]
+
+#: SQLite begins to write in a read-only file without a word, and fails at the first change.
+CHANGE_NOTHING = "UPDATE campaign SET id = id WHERE 1 = 0"
 
 #: First bytes of what a manifest's digest covers; a new form needs a new number.
 MANIFEST_FORM = b"pareto manifest 1\n"
@@ -73,26 +80,41 @@ class AttemptRefusedError(ParetoError):
     """A point may not be tried now: it is valid already, or an attempt is still open."""
 
 
-def open_records(url: str, clock: Callable[[], float] = time.time) -> Records:
+def open_records(
+    url: str,
+    clock: Callable[[], float] = time.time,
+    patience: Patience = lambda begin: begin(),
+) -> Records:
     """Open the records; a fresh SQLite file is created, a PostgreSQL one needs `upgrade` first.
 
     Args:
         url: SQLAlchemy URL of the database.
         clock: Unix seconds.
+        patience: How to begin a transaction that may fail with `RecordsUnavailableError`.
 
     Raises:
         SetupError: not reachable, not supported, or of another schema version.
     """
-    return Records(opened_engine(url), clock)
+    return Records(opened_engine(url), clock, patience)
 
 
 class Records:
     """The records database. Holds no connection; may be shared by threads."""
 
-    def __init__(self, engine: Engine, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        clock: Callable[[], float] = time.time,
+        patience: Patience = lambda begin: begin(),
+    ) -> None:
         self._reading = engine
         self._writing = engine.execution_options(**{WRITING: True})
         self._clock = clock
+        self._patience = patience
+
+    def impatient(self) -> Records:
+        """The same records for who would rather know at once that they can't be reached."""
+        return Records(self._reading, self._clock)
 
     @property
     def url(self) -> URL:
@@ -184,6 +206,15 @@ class Records:
                 .options(selectinload(PointRow.attempts))
             )
             return tuple(point_record(row) for row in rows)
+
+    def ask(self, name: str, wish: Wish | None) -> CampaignRecord:
+        """Ask the run of a campaign to pause or to end; None takes the wish back."""
+        with self._write() as session:
+            row = self._campaign_row(session, name)
+            if row.wish != wish:
+                row.wish = wish
+                self._log(session, row.id, "campaign.asked", {"wish": wish})
+            return campaign_record(row)
 
     def measured_rates(self, name: str) -> dict[int, Rate]:
         """Level → rate measured in the campaign, or else in the newest other one of its system.
@@ -365,13 +396,42 @@ class Records:
 
     @contextmanager
     def _read(self) -> Iterator[Session]:
-        with reported(self.url), Session(self._reading) as session, session.begin():
+        with self._transaction(self._reading) as session:
             yield session
 
     @contextmanager
     def _write(self) -> Iterator[Session]:
-        with reported(self.url), Session(self._writing) as session, session.begin():
+        with self._transaction(self._writing) as session:
             yield session
+
+    @contextmanager
+    def _transaction(self, engine: Engine) -> Iterator[Session]:
+        """A transaction; only its beginning is tried again: nothing was read or decided then."""
+        session = self._patience(lambda: self._begun(engine))
+        with reported(self.url), session:
+            yield session
+            session.commit()
+
+    def _begun(self, engine: Engine) -> Session:
+        """A session that has begun.
+
+        Raises:
+            RecordsUnavailableError: the database refuses, or its file is gone: SQLite would make
+                an empty one in its place.
+        """
+        is_file = self.url.get_backend_name() == "sqlite" and self.url.database
+        if is_file and not Path(str(self.url.database)).is_file():
+            raise RecordsUnavailableError(f"records database {shown(self.url)}: the file is gone")
+        session = Session(engine)
+        try:
+            with reported(self.url):
+                connection = session.connection()
+                if engine is self._writing:
+                    connection.exec_driver_sql(CHANGE_NOTHING)
+        except BaseException:
+            session.close()
+            raise
+        return session
 
     def _campaign_row(self, session: Session, name: str) -> CampaignRow:
         row = session.scalar(select(CampaignRow).where(CampaignRow.name == name))

@@ -41,6 +41,13 @@ NAMING = {
 }
 
 
+class Wish(StrEnum):
+    """What its user asks of the run of a campaign."""
+
+    PAUSE = "pause"  # before the next point, until the wish is taken back
+    CANCEL = "cancel"  # now, as Ctrl-C does
+
+
 class Phase(StrEnum):
     """What an attempt is for."""
 
@@ -154,6 +161,7 @@ class CampaignRow(Base):
     __tablename__ = "campaign"
     __table_args__ = (
         CheckConstraint("rehearsal = (time_scale IS NOT NULL)", name="rehearsal_has_scale"),
+        CheckConstraint("wish IN ('pause', 'cancel')", name="wish"),
     )
 
     id: Mapped[int] = mapped_column(primary_key=True)
@@ -172,6 +180,7 @@ class CampaignRow(Base):
     c_min: Mapped[int]
     seed_set_id: Mapped[int] = mapped_column(ForeignKey("seed_set.id"))
     flow_run_id: Mapped[str | None]
+    wish: Mapped[str | None] = mapped_column(String(16))  # what a running flow is asked to do
 
     seed_set: Mapped[SeedSetRow] = relationship(lazy="joined", innerjoin=True)
 

@@ -16,6 +16,7 @@ from core.records.tables import (
     RunFileRow,
     RunFolderRow,
     SeedSetRow,
+    Wish,
 )
 from core.retry import is_miss
 from core.seeds import SeedSet
@@ -137,6 +138,7 @@ class CampaignRecord:
     c_min: int
     seed_set: SeedSet
     flow_run_id: str | None
+    wish: Wish | None  # what a running flow is asked to do
 
 
 @dataclass(frozen=True)
@@ -167,6 +169,7 @@ def campaign_record(row: CampaignRow) -> CampaignRecord:
         c_min=row.c_min,
         seed_set=seed_set_of(row.seed_set),
         flow_run_id=row.flow_run_id,
+        wish=Wish(row.wish) if row.wish else None,
     )
 
 

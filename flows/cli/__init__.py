@@ -13,6 +13,7 @@ from importlib.metadata import PackageNotFoundError, version
 import cyclopts
 
 from core.errors import InputError, InterruptedByUserError, ParetoError
+from flows.cli.ask import cancel, pause, resume
 from flows.cli.calibrate import calibrate
 from flows.cli.check import check
 from flows.cli.db import upgrade
@@ -39,7 +40,20 @@ app = cyclopts.App(
     help_format="markdown",
     result_action="return_value",
 )
-for _command in (init, plan, check, calibrate, run, status, retry, runs, demo):
+for _command in (
+    init,
+    plan,
+    check,
+    calibrate,
+    run,
+    status,
+    retry,
+    runs,
+    pause,
+    resume,
+    cancel,
+    demo,
+):
     app.command(_command)
 db = cyclopts.App(name="db", help="Look after the records database.")
 db.command(upgrade)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 from core.errors import InputError, ParetoError, SetupError
 from core.overview import offline_note, point_rows
+from core.records import RecordsUnavailableError
 from core.records.engine import shown
 from core.status import PointState
 from flows.cli.live import live_view
@@ -29,29 +33,57 @@ def drive(
         calibrate: Only find out rates by pilots.
 
     Raises:
-        ParetoError: as the campaign ended; a SetupError if the Prefect server went away for good.
+        ParetoError: as the campaign ended.
     """
     campaign = ready.campaign
     print(f"checking {campaign.campaign}: datasets, endpoint, client, configurations, room")
-    session = enter(ready, preflight(ready))
+    stop = StopRequest()
+    session = enter(ready, preflight(ready), stop.asked)
     if campaign.rehearsal:
         print(f"REHEARSAL (time scale {ready.plan.time_scale:g}): nothing here is a measurement")
-    to_do = [p.label for p in session.points() if p.state is not PointState.VALID]
-    left = session.estimate([label for label in to_do if not points or label in points])
-    if not calibrate:
-        print(f"{len(left.points)} points to measure: {span_text(left.wall_s, duration_text)}")
-    with on_signals(StopRequest()) as stop, prefect_server(_prefect_folder(ready)) as server:
-        print(f"watch it at {server.ui_url}", flush=True)
-        outcome = _flow(session, stop, points, calibrate)
-    rows = point_rows(session.points())
-    print_curve(campaign.campaign, rows, rehearsal=campaign.rehearsal is not None)
-    if note := offline_note(rows, ready.plan.c_max):
-        print(note)
+    _tell_costs(session, points, calibrate)
+    with on_signals(stop):
+        outcome = _shown_or_not(session, stop, points, calibrate)
+    _show_curve(session)
     print(f"records      {shown(session.records.url)}")
     print(f"run folders  {ready.paths.runs / campaign.campaign}")
     if outcome is not None:
         raise outcome
     return session
+
+
+def _shown_or_not(
+    session: Session, stop: StopRequest, points: Sequence[str] | None, calibrate: bool
+) -> ParetoError | None:
+    """Run the campaign as a Prefect flow, or without Prefect if there is no server."""
+    with ExitStack() as block:
+        try:
+            server = block.enter_context(prefect_server(_prefect_folder(session.prepared)))
+        except SetupError as problem:
+            print(f"pareto: {problem}\nmeasuring without Prefect's pages", file=sys.stderr)
+            return _plainly(session, stop, points, calibrate)
+        print(f"watch it at {server.ui_url}", flush=True)
+        return _flow(session, stop, points, calibrate)
+
+
+def _show_curve(session: Session) -> None:
+    name, is_rehearsal = session.campaign.campaign, session.campaign.rehearsal is not None
+    try:
+        rows = point_rows(session.records.impatient().points_with_attempts(name))
+    except RecordsUnavailableError as problem:
+        print(f"pareto: {problem}", file=sys.stderr)
+        return
+    print_curve(name, rows, rehearsal=is_rehearsal)
+    if note := offline_note(rows, session.plan.c_max):
+        print(note)
+
+
+def _tell_costs(session: Session, points: Sequence[str] | None, calibrate: bool) -> None:
+    """What the points to measure are expected to cost."""
+    to_do = [p.label for p in session.points() if p.state is not PointState.VALID]
+    left = session.estimate([label for label in to_do if not points or label in points])
+    if not calibrate:
+        print(f"{len(left.points)} points to measure: {span_text(left.wall_s, duration_text)}")
 
 
 def labels(points: str | None, ready: Prepared) -> list[str] | None:
@@ -78,6 +110,20 @@ def _prefect_folder(ready: Prepared) -> Path:
     return ready.campaign.records.folder / "prefect"
 
 
+def _plainly(
+    session: Session, stop: StopRequest, points: Sequence[str] | None, calibrate: bool
+) -> ParetoError | None:
+    """Run the campaign without Prefect; how it ended if not well."""
+    from flows.campaign import run_campaign
+
+    try:
+        with live_view(session):
+            run_campaign(session, stop, points, calibrate=calibrate)
+    except ParetoError as outcome:
+        return outcome
+    return None
+
+
 def _flow(
     session: Session, stop: StopRequest, points: Sequence[str] | None, calibrate: bool
 ) -> ParetoError | None:
@@ -86,27 +132,36 @@ def _flow(
     os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "CRITICAL")
     os.environ.setdefault("PREFECT_INTERNAL_LOGGING_LEVEL", "CRITICAL")
     import httpx
+    from prefect.client.schemas.objects import State
+    from prefect.exceptions import PrefectException
     from prefect.logging.handlers import APILogHandler
 
     from flows.campaign import HandedOver, campaign_flow, handed_over
 
-    token = handed_over.set(HandedOver(session, stop))
+    given = HandedOver(session, stop)
+    token = handed_over.set(given)
     try:
         with live_view(session):
-            state = campaign_flow(
+            state: State[Any] = campaign_flow(
                 str(session.prepared.loaded.path),
                 list(points) if points else None,
                 calibrate,
                 return_state=True,
             )
-    except httpx.TransportError as problem:
-        return SetupError(
-            f"the Prefect server went away ({problem}); all that was measured is on record, run"
-            " the same command again to continue"
+    except (httpx.HTTPError, PrefectException) as problem:
+        if given.outcome is None:  # it went away before the flow began
+            print(f"pareto: the Prefect server went away ({problem})", file=sys.stderr)
+            return _plainly(session, stop, points, calibrate)
+        print(
+            f"pareto: the Prefect server went away ({problem}); our records are complete, its"
+            " pages are not",
+            file=sys.stderr,
         )
+        state = given.outcome
+    else:
+        APILogHandler().flush()
     finally:
         handed_over.reset(token)
-    APILogHandler().flush()
     outcome = state.result(raise_on_failure=False)
     if isinstance(outcome, ParetoError):
         return outcome

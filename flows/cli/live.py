@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rich.console import Group
 from rich.live import Live
@@ -21,7 +21,7 @@ from core.layout import AttemptPaths
 from core.overview import offline_note, point_rows
 from core.plan import Plan
 from core.progress import Phase
-from core.records import AttemptRecord, PointRecord
+from core.records import AttemptRecord, PointRecord, RecordsUnavailableError
 from core.records import Phase as AttemptPhase
 from core.status import OPEN_STATES, PointState
 from flows.cli.show import console, curve_table, duration_text, reason_lines
@@ -92,7 +92,8 @@ def live_view(session: Session) -> Iterator[None]:
     """Show the campaign's progress while the block lasts."""
     ended = threading.Event()
     show = _in_terminal if sys.stdout.isatty() else _as_lines
-    thread = threading.Thread(target=show, args=(_Look(session), ended), daemon=True)
+    look = _Look(replace(session, records=session.records.impatient()))
+    thread = threading.Thread(target=show, args=(look, ended), daemon=True)
     thread.start()
     try:
         yield
@@ -137,7 +138,11 @@ def _in_terminal(look: _Look, ended: threading.Event) -> None:
         last = False
         while not last:
             last = ended.wait(LOOK_S)
-            points = look.points()
+            try:
+                points = look.points()
+            except RecordsUnavailableError as problem:
+                live.update(Text(f"the run goes on; {problem}"))
+                continue
             rows = point_rows(points)
             table = curve_table(look.plan.campaign, rows, rehearsal=rehearsal)
             now = look.now(points)
@@ -153,13 +158,23 @@ def _as_lines(look: _Look, ended: threading.Event) -> None:
 
 
 def _print_lines(look: _Look, ended: threading.Event) -> None:
-    told = {attempt.id for attempt in _ended(look.points())}
-    before, at = "", 0.0
-    compared = offline_note(point_rows(look.points()), look.plan.c_max)
+    told: set[int] | None = None
+    compared: str | None = None
+    before, at, trouble = "", 0.0, ""
     last = False
     while not last:
-        last = ended.wait(LOOK_S)
-        points = look.points()
+        last = told is not None and ended.wait(LOOK_S)
+        try:
+            points = look.points()
+        except RecordsUnavailableError as problem:
+            if str(problem) != trouble:
+                trouble = str(problem)
+                print(f"the run goes on; {trouble}", flush=True)
+            last = ended.wait(LOOK_S)
+            continue
+        if told is None:
+            told = {attempt.id for attempt in _ended(points)}
+            compared = offline_note(point_rows(points), look.plan.c_max)
         for attempt in _ended(points):
             if attempt.id not in told:
                 told.add(attempt.id)

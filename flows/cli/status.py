@@ -31,8 +31,9 @@ def status(
     from core.estimate import as_plain
     from core.overview import as_json as overview_json
     from core.overview import campaign_state, offline_note, point_rows
+    from core.records import Wish
     from flows.cli.show import estimate_lines, print_curve
-    from flows.cli.where import find
+    from flows.cli.where import find, unattended_attempts
 
     if campaign is None:
         return _list(database, as_json=as_json)
@@ -41,9 +42,11 @@ def status(
     points = where.records.points_with_attempts(where.name)
     rows, now = point_rows(points), time.time()
     left = _left(where)
+    unattended = [attempt for attempt, _ in unattended_attempts(where)]
     if as_json:
         plain = None if left is None else as_plain(left, now)
-        print(json.dumps(overview_json(record, points, plain), indent=2))
+        labels = [attempt.label for attempt in unattended]
+        print(json.dumps(overview_json(record, points, plain, labels), indent=2))
     else:
         print_curve(record.name, rows, rehearsal=record.rehearsal)
         if note := offline_note(rows, record.c_max):
@@ -51,6 +54,13 @@ def status(
         if left is not None:
             print(f"left: {len(left.points)} of {len(points)} points")
             print(*estimate_lines(left, now), sep="\n")
+        if record.wish is Wish.PAUSE:
+            print(f"paused before the next point; `pareto resume {record.name}` goes on")
+        for attempt in unattended:
+            print(
+                f"unattended: {attempt.label} attempt {attempt.number} goes on under its guard,"
+                " without an orchestrator; run the campaign again to take it in"
+            )
     return 0 if campaign_state(points) == "valid" else EXIT_INCOMPLETE
 
 

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from core.errors import InputError
-from core.layout import DATABASE
-from core.records import Records, open_records
+from core.layout import DATABASE, AttemptPaths
+from core.records import AttemptRecord, Records, open_records
+from tasks.owner import owner_lives
+from tasks.supervise import FINAL_STATES, is_alive, read_status
 
 #: Environment variable that names the records database for commands that take a campaign's name.
 DATABASE_ENV = "PARETO_DATABASE"
@@ -44,6 +46,19 @@ def find(campaign: str, database: str | None) -> Where:
 def is_file(campaign: str) -> bool:
     """Whether a campaign is given by its file and not by its name."""
     return Path(campaign).suffix in (".yaml", ".yml") or Path(campaign).is_file()
+
+
+def unattended_attempts(where: Where) -> list[tuple[AttemptRecord, AttemptPaths]]:
+    """Attempts of a campaign that go on under their guard although their orchestrator is dead."""
+    runs = Path(where.records.campaign(where.name).runs_folder)
+    mine = (a for a in where.records.open_attempts() if a.campaign == where.name)
+    found = [(attempt, AttemptPaths(runs / attempt.folder)) for attempt in mine]
+    return [pair for pair in found if not owner_lives(pair[0].owner) and _is_guarded(pair[1])]
+
+
+def _is_guarded(paths: AttemptPaths) -> bool:
+    status = read_status(paths.guard_status)
+    return status is not None and status.state not in FINAL_STATES and is_alive(status)
 
 
 def records_here(database: str | None) -> Records:

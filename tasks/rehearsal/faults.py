@@ -6,8 +6,12 @@
 | `error_next` | exactly the next N requests get HTTP 500 |
 | `cut_next` | N answers break off half-way, without a finish reason |
 | `empty_rate_percent` | this share of the answers is empty, though finished in good order |
+| `busy_rate_percent` | this share of the requests gets HTTP 429 |
+| `drop_rate_percent` | this share of the answers breaks off before its first token |
 | `wrong_answer_percent` | this share of the problems, by problem number, is answered wrongly |
 | `stall_after` | requests after the Nth never get an answer; null is off |
+| `stall_midway_after` | requests after the Nth get half of their answer; null is off |
+| `slow_after` | requests after the Nth take ten times as long; null is off |
 | `die_after` | the process ends when request N+1 arrives; null is off |
 
 Requests are counted from the start, or from the moment the faults were last replaced. A request
@@ -22,6 +26,10 @@ from typing import Any
 
 from core.errors import InputError
 
+#: How much longer a slow request takes.
+SLOWNESS = 10
+#: Faults that begin after a number of requests; None is off.
+_AFTER = ("stall_after", "stall_midway_after", "slow_after", "die_after")
 #: A whole, in percent.
 PERCENT = 100
 
@@ -34,8 +42,12 @@ class Faults:
     error_next: int = 0
     cut_next: int = 0
     empty_rate_percent: int = 0
+    busy_rate_percent: int = 0
+    drop_rate_percent: int = 0
     wrong_answer_percent: int = 0
     stall_after: int | None = None
+    stall_midway_after: int | None = None
+    slow_after: int | None = None
     die_after: int | None = None
 
     def __post_init__(self) -> None:
@@ -48,7 +60,7 @@ class Faults:
 
 
 def _check(name: str, value: Any) -> None:
-    if value is None and name in ("stall_after", "die_after"):
+    if value is None and name in _AFTER:
         return
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise InputError(f"fault {name}: {value!r} is not a whole number of 0 or more")
@@ -82,6 +94,12 @@ class Fate(StrEnum):
     CUT = "cut"
     #: Its answer is empty.
     EMPTY = "empty"
+    #: It gets HTTP 429 at once.
+    BUSY = "busy"
+    #: Its answer breaks off before the first token.
+    DROP = "drop"
+    #: It gets half of its answer and then no more.
+    STALL_MIDWAY = "stall midway"
     #: It never gets an answer.
     STALL = "stall"
     #: The process ends.
@@ -110,6 +128,8 @@ class FaultLedger:
             return Fate.DIE
         if faults.stall_after is not None and number >= faults.stall_after:
             return Fate.STALL
+        if faults.stall_midway_after is not None and number >= faults.stall_midway_after:
+            return Fate.STALL_MIDWAY
         if self.errors_left:
             self.errors_left -= 1
             return Fate.ERROR
@@ -118,7 +138,17 @@ class FaultLedger:
             return Fate.CUT
         if hit(number, faults.error_rate_percent):
             return Fate.ERROR
+        if hit(number, faults.busy_rate_percent):
+            return Fate.BUSY
+        if hit(number, faults.drop_rate_percent):
+            return Fate.DROP
         return Fate.EMPTY if hit(number, faults.empty_rate_percent) else Fate.ANSWER
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether the request that was counted last is a slow one."""
+        after = self.faults.slow_after
+        return after is not None and self.requests > after
 
     def wrong(self, problem: int) -> bool:
         """Whether the problem with this number is to be answered wrongly."""

@@ -20,7 +20,7 @@ from core.errors import InputError
 from tasks.rehearsal.answers import answer
 from tasks.rehearsal.batch import Sequence
 from tasks.rehearsal.decoder import Decoder, Ticket
-from tasks.rehearsal.faults import Fate, FaultLedger, Faults, faults_from_json
+from tasks.rehearsal.faults import SLOWNESS, Fate, FaultLedger, Faults, faults_from_json
 from tasks.rehearsal.speed import SpeedModel
 from tasks.rehearsal.wire import Ask, RefusedError, Reply, read_ask
 
@@ -206,15 +206,23 @@ class Service:
         if ask.model != self.model:
             raise RefusedError(404, "NotFoundError", f"the model {ask.model!r} does not exist")
         fate = Fate.ANSWER if ask.max_tokens == 1 else self.ledger.fate()
+        if self.ledger.is_slow:
+            await asyncio.sleep((SLOWNESS - 1) * self.speed.request_s(ask.prompt_tokens, 1))
         match fate:
             case Fate.DIE:
                 os._exit(DIED)
             case Fate.ERROR:
                 entry.finish = "error"
                 raise RefusedError(500, "InternalServerError", "rehearsal fault: error")
+            case Fate.BUSY:
+                entry.finish = "error"
+                raise RefusedError(429, "RateLimitError", "rehearsal fault: busy")
+            case Fate.DROP:
+                entry.finish = "cut"
+                await exchange.start(200, _EVENTS if ask.stream else _JSON)
             case Fate.STALL:
                 await self._stall(exchange, entry)
-            case Fate.ANSWER | Fate.CUT | Fate.EMPTY:
+            case Fate.ANSWER | Fate.CUT | Fate.EMPTY | Fate.STALL_MIDWAY:
                 await self._answer(exchange, entry, Reply(ask, chat), fate)
 
     async def _stall(self, exchange: Exchange, entry: LogEntry) -> None:
@@ -228,7 +236,7 @@ class Service:
     async def _answer(self, exchange: Exchange, entry: LogEntry, reply: Reply, fate: Fate) -> None:
         tokens = self._tokens(reply.ask, entry)
         chunks = answer(reply.ask.prompt, tokens, self.ledger.wrong)
-        if fate is Fate.CUT:
+        if fate in (Fate.CUT, Fate.STALL_MIDWAY):
             chunks, entry.finish = chunks[: tokens // 2], "cut"
         ticket = self.decoder.submit(Sequence(reply.ask.prompt_tokens, max(1, len(chunks))))
         watch = asyncio.ensure_future(exchange.gone())
@@ -238,6 +246,8 @@ class Service:
         try:
             write = _stream if reply.ask.stream else _whole
             await write(exchange, entry, reply, (ticket, chunks))
+            if fate is Fate.STALL_MIDWAY:
+                await watch
         finally:
             watch.cancel()
 

@@ -29,7 +29,7 @@ PATHS_OF_AN_ATTEMPT = {
     "guard_status": "guard.json",
     "guard_log": "guard.log",
     "stop_request": "stop.json",
-    "verdict": "verdict.json",
+    "outcome": "attempt.json",
 }
 
 

@@ -94,6 +94,7 @@ def campaign(**facts: Any) -> CampaignRecord:
         "c_min": 1,
         "seed_set": SeedSet("A", 2**63 + 1, 2**63 + 2, 3, ("2026-12-C0",)),
         "flow_run_id": None,
+        "wish": None,
     }
     return CampaignRecord(**(values | facts))
 

@@ -249,15 +249,6 @@ def test_rehearsal_endpoint_without_a_rehearsal(served: Place) -> None:
     assert "is the rehearsal endpoint, but the campaign is no rehearsal" in refused(served).err
 
 
-def test_prefect_server_that_does_not_answer(served: Place) -> None:
-    """A server that is named must answer; what was recorded by then is the campaign alone."""
-    served.write()
-    done = served.pareto("run", served.file)
-    assert done.code == 3, done
-    assert "PREFECT_API_URL: no Prefect server answers at http://127.0.0.1:9/api" in done.err
-    assert not any(point.attempts for point in served.points().values())
-
-
 def test_check_tells_what_it_found(served: Place, healthy: Place) -> None:
     """`pareto check` on good surroundings: exit 0, one short request and no load, nothing made.
 

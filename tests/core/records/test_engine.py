@@ -58,7 +58,7 @@ def test_sqlite_connections_enforce_keys_and_write_ahead(tmp_path: Path) -> None
     with make_engine(records.url).begin() as connection:
         assert connection.exec_driver_sql("PRAGMA foreign_keys").scalar() == 1
         assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
-        assert connection.exec_driver_sql("PRAGMA busy_timeout").scalar() == 30_000
+        assert connection.exec_driver_sql("PRAGMA busy_timeout").scalar() == 10_000
 
 
 def test_a_new_file_that_another_writes_is_waited_for(tmp_path: Path) -> None:

@@ -23,7 +23,10 @@ from core.records import (
     Owner,
     Phase,
     Records,
+    RecordsUnavailableError,
+    Wish,
     manifest_sha256,
+    open_records,
 )
 from core.records import store as store_module
 from core.records.engine import WRITING, make_engine, parsed_url
@@ -578,3 +581,25 @@ def test_no_read_of_one_campaign_scans_ten_thousand(
         assert "SCAN campaign" not in shown
         assert "Seq Scan on campaign" not in shown
     assert any("uq_campaign_name" in shown or "autoindex_campaign" in shown for shown in plans)
+
+
+def test_a_wish_is_kept_until_it_is_taken_back(records: Records, enter) -> None:
+    """Asked twice is asked once; each change is an event."""
+    enter()
+    assert records.campaign("unit").wish is None
+    for _ in range(2):
+        assert records.ask("unit", Wish.PAUSE).wish is Wish.PAUSE
+    assert records.campaign("unit").wish is Wish.PAUSE
+    assert records.ask("unit", None).wish is None
+    kinds = [event.kind for event in records.events("unit")]
+    assert kinds == ["campaign.entered", "campaign.asked", "campaign.asked"]
+
+
+def test_a_file_that_is_gone_is_not_made_anew(tmp_path: Path) -> None:
+    """An empty database in its place would look like one without records."""
+    path = tmp_path / "pareto.db"
+    records = open_records(f"sqlite:///{path}")
+    path.rename(tmp_path / "away.db")
+    with pytest.raises(RecordsUnavailableError, match="the file is gone"):
+        records.campaigns()
+    assert not path.exists()

@@ -44,6 +44,20 @@ def test_rates_hit_their_share() -> None:
     assert Counter(fates(Faults(empty_rate_percent=10), 40))[Fate.EMPTY] == 4
 
 
+def test_busy_and_dropped_requests_hit_their_share() -> None:
+    assert Counter(fates(Faults(busy_rate_percent=10), 20))[Fate.BUSY] == 2
+    assert Counter(fates(Faults(drop_rate_percent=10), 20))[Fate.DROP] == 2
+
+
+def test_a_stall_midway_and_slowness_come_after_the_nth_request() -> None:
+    assert fates(Faults(stall_midway_after=1), 2) == [Fate.ANSWER, Fate.STALL_MIDWAY]
+    ledger = FaultLedger(Faults(slow_after=1))
+    assert [(ledger.fate(), ledger.is_slow) for _ in range(2)] == [
+        (Fate.ANSWER, False),
+        (Fate.ANSWER, True),
+    ]
+
+
 def test_stall_and_death_come_after_the_nth_request() -> None:
     assert fates(Faults(stall_after=2), 4) == [Fate.ANSWER] * 2 + [Fate.STALL] * 2
     assert fates(Faults(die_after=0), 1) == [Fate.DIE]

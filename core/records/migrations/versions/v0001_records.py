@@ -73,9 +73,11 @@ def _create_campaign() -> None:
         sa.Column("c_min", sa.Integer(), nullable=False),
         sa.Column("seed_set_id", sa.Integer(), nullable=False),
         sa.Column("flow_run_id", sa.Text()),
+        sa.Column("wish", sa.String(16)),
         sa.CheckConstraint(
             "rehearsal = (time_scale IS NOT NULL)", name=op.f("ck_campaign_rehearsal_has_scale")
         ),
+        sa.CheckConstraint("wish IN ('pause', 'cancel')", name=op.f("ck_campaign_wish")),
         sa.ForeignKeyConstraint(["seed_set_id"], ["seed_set.id"], name="fk_campaign_seed_set_id"),
         sa.PrimaryKeyConstraint("id", name="pk_campaign"),
         sa.UniqueConstraint("name", name="uq_campaign_name"),

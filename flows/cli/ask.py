@@ -1,0 +1,60 @@
+"""`pareto pause`, `resume` and `cancel`: ask the run of a campaign, wherever it runs."""
+
+from __future__ import annotations
+
+
+def pause(campaign: str, *, database: str | None = None) -> int:
+    """Let the running point finish and start no other one until `pareto resume`.
+
+    Example: `pareto pause campaigns/rehearsal.yaml`
+
+    Args:
+        campaign: A campaign file, or the name of a campaign on record.
+        database: Database URL when a name is given.
+    """
+    from core.records import Wish
+    from flows.cli.where import find
+
+    where = find(campaign, database)
+    where.records.ask(where.name, Wish.PAUSE)
+    print(f"{where.name}: paused before its next point; `pareto resume {where.name}` goes on")
+    return 0
+
+
+def resume(campaign: str, *, database: str | None = None) -> int:
+    """Let a paused campaign go on.
+
+    Example: `pareto resume campaigns/rehearsal.yaml`
+
+    Args:
+        campaign: A campaign file, or the name of a campaign on record.
+        database: Database URL when a name is given.
+    """
+    from flows.cli.where import find
+
+    where = find(campaign, database)
+    record = where.records.ask(where.name, None)
+    print(f"{where.name}: goes on; if nothing runs it any more: pareto run {record.source}")
+    return 0
+
+
+def cancel(campaign: str, *, database: str | None = None) -> int:
+    """End the run of a campaign as Ctrl-C does: cleanly, its attempt recorded as interrupted.
+
+    Example: `pareto cancel campaigns/rehearsal.yaml`
+
+    Args:
+        campaign: A campaign file, or the name of a campaign on record.
+        database: Database URL when a name is given.
+    """
+    from core.records import Wish
+    from flows.cli.where import find, unattended_attempts
+    from tasks.supervise import request_stop
+
+    where = find(campaign, database)
+    where.records.ask(where.name, Wish.CANCEL)
+    for attempt, paths in unattended_attempts(where):
+        request_stop(paths.stop_request, "pareto cancel")
+        print(f"{attempt.label} attempt {attempt.number} had no orchestrator; its client is ended")
+    print(f"{where.name}: cancelled; run it again to continue")
+    return 0
