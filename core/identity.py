@@ -68,6 +68,17 @@ def steady(looks: Sequence[Identity]) -> Identity:
     }
 
 
+def unverifiable(identity: Identity) -> str | None:
+    """Which URLs reveal nothing, and what to do about it; None: all of them reveal something."""
+    hidden = sorted(url for url, seen in identity.items() if not seen)
+    if not hidden:
+        return None
+    return (
+        f"unverifiable: {', '.join(hidden)} reveals nothing that a restart would change; {START_TIME}"
+        " in /metrics or a probe with identity: true would"
+    )
+
+
 def instance_finding(looks: Sequence[tuple[str, Identity]]) -> Finding | None:
     """What the looks during one attempt, each with its moment, say against it; None: nothing."""
     for (before, old), (after, new) in pairwise(looks):

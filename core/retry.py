@@ -18,6 +18,7 @@ REPEATING = frozenset(
         "accuracy-unplanned",
         "chunks-off",
         "concurrency",
+        "drift",
         "load-pattern",
         "no-token-metrics",
         "osl-range",
@@ -32,6 +33,7 @@ EXPLAINS = {
     "accuracy-incomplete": {"accuracy-below-threshold"},
     "failed-requests": {"no-token-metrics"},
     "empty-answers": {"no-token-metrics"},
+    "instance-changed": {"accuracy-below-threshold", "no-token-metrics"},
 }
 #: The finding that a run issued for less than its minimum duration.
 TOO_SHORT = "too-short"

@@ -5,6 +5,7 @@ Every state is committed to the records before the next step; Prefect only shows
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -17,7 +18,8 @@ from core.failfast import Glimpse, Hopeless, reason_to_stop
 from core.files import Manifest, make_read_only, write_atomic
 from core.findings import Finding, told
 from core.folder import FolderFacts
-from core.layout import AttemptPaths, instance_lock_path
+from core.identity import CHANGED_RULE
+from core.layout import AttemptPaths
 from core.plan import Point, target_of
 from core.progress import Phase
 from core.records import AttemptRecord
@@ -30,17 +32,16 @@ from core.watchdog import Limits
 from flows.session import Session, config_of
 from flows.steps import step
 from flows.stop import StopRequest
+from flows.system import findings_after, instance_watch, look_at_accuracy
 from tasks.client import benchmark_command
 from tasks.collect import collect
 from tasks.supervise import (
     EndedBy,
     GuardEnd,
     GuardSpec,
-    GuardState,
     GuardStatus,
     follow,
     own_identity,
-    read_status,
     request_stop,
     start,
 )
@@ -115,7 +116,7 @@ def begin(running: Running) -> None:
 
 def take_in(running: Running) -> Next:
     """Follow a started attempt to its end, whoever started it, and record what came out."""
-    judge = _fail_fast(running)
+    judge = _judge(running)
     if running.point.accuracy:
         running.step("accuracy", lambda: follow_client(running, judge=judge))
     status = follow_client(running, judge=judge)
@@ -128,7 +129,8 @@ def take_in(running: Running) -> Next:
                 " again to continue"
             ) from None
         assert status.end is not None
-        if _stopped_for(status.end) in (Hopeless.TOO_FAST, Hopeless.TOO_SLOW):
+        is_one_instance = CHANGED_RULE not in not_valid.rules
+        if is_one_instance and _stopped_for(status.end) in (Hopeless.TOO_FAST, Hopeless.TOO_SLOW):
             return Next.RESIZE
         return after_failure(not_valid.rules, status.end.return_code)
     return Next.GO_ON
@@ -162,11 +164,9 @@ def start_client(
     """Start the client behind its guard.
 
     Raises:
-        SetupError: it can't be started, or the instance is in use.
+        SetupError: it can't be started.
     """
     paths, session = running.paths, running.session
-    lock = instance_lock_path(session.campaign.instance.name, session.env)
-    lock.parent.mkdir(parents=True, exist_ok=True)
     command = benchmark_command(session.client.command, paths.client_yaml, accuracy=accuracy)
     spec = GuardSpec(
         command=tuple(command),
@@ -175,14 +175,14 @@ def start_client(
         stderr_path=paths.client_stderr,
         status_path=paths.guard_status,
         stop_path=paths.stop_request,
-        lock_path=lock,
+        lock_fd=session.hold.lock.fd,
         limits=_limits(session),
         deadline_s=deadline_s,
         when_orphaned=when_orphaned,
         parent=own_identity(),
     )
+    session.hold.tell(running.point.label, client_until=time.time() + deadline_s)
     start(spec, session.env)
-    _refuse_busy(running)
     session.records.change_state(running.attempt.id, AttemptState.RUNNING)
 
 
@@ -207,7 +207,9 @@ def follow_client(
         elif status.stop_reason is None and (reason := judge(status)):
             request_stop(running.paths.stop_request, reason)
         if status.end is not None or status.phase in until:
-            return status
+            break
+    if status.end is not None:
+        running.session.hold.tell(running.point.label)
     return status
 
 
@@ -246,7 +248,16 @@ def _performance(running: Running) -> None:
         when_orphaned=running.session.campaign.run.when_orphaned,
     )
     until = (Phase.ACCURACY, Phase.FINISHING)
-    follow_client(running, until=until, judge=_fail_fast(running))
+    status = follow_client(running, until=until, judge=_judge(running))
+    if status.phase is Phase.ACCURACY:
+        look_at_accuracy(running.session, running.attempt)
+
+
+def _judge(running: Running) -> Judge:
+    """Ends a run that can no longer become valid, or whose instance is no longer the same."""
+    fail_fast = _fail_fast(running)
+    watch = instance_watch(running.session, running.attempt)
+    return lambda status: fail_fast(status) or watch()
 
 
 def _fail_fast(running: Running) -> Judge:
@@ -264,15 +275,6 @@ def _fail_fast(running: Running) -> Judge:
         return f"{FAIL_FAST}: {stop.kind}: {stop.reason}" if stop else None
 
     return judge
-
-
-def _refuse_busy(running: Running) -> None:
-    status = read_status(running.paths.guard_status)
-    if status is not None and status.state is GuardState.REFUSED:
-        raise SetupError(
-            f"instance {running.session.campaign.instance.name!r} is being measured by another"
-            f" campaign ({status.holder}); one at a time may load it"
-        )
 
 
 def _limits(session: Session) -> Limits:
@@ -307,8 +309,10 @@ def _conclude(running: Running, status: GuardStatus) -> None:
     """
     session, attempt, end = running.session, running.attempt, status.end
     assert end is not None
+    seen = [] if running.stop else findings_after(session, attempt)
     facts, _ = read_folder(running, status)
     verdict = _verdict(running, facts, end)
+    verdict = replace(verdict, findings=(*seen, *verdict.findings))
     findings = [asdict(finding) for finding in verdict.findings]
     write_atomic(running.paths.verdict, orjson.dumps(findings, option=orjson.OPT_INDENT_2))
     state = _state(end, verdict)
@@ -359,6 +363,8 @@ def _stopped_for(end: GuardEnd) -> Hopeless | None:
 
 def _state(end: GuardEnd, verdict: Verdict) -> AttemptState:
     """State of an attempt that ended: an interruption is never complete, whatever it left."""
+    if CHANGED_RULE in verdict.rules:
+        return AttemptState.INVALID
     if _stopped_for(end) is not None:
         return AttemptState.FAILED
     if end.ended_by in _INTERRUPTIONS:

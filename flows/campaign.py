@@ -32,7 +32,7 @@ from flows.session import Session, enter, preflight
 from flows.stop import StopRequest, on_signals
 from tasks.lock import exclusive
 from tasks.owner import owner_lives
-from tasks.supervise import GuardState, read_status
+from tasks.supervise import read_status
 
 
 @dataclass(frozen=True)
@@ -104,12 +104,15 @@ def run_campaign(
         ExecutionError: a failure that would repeat stopped the campaign.
         CurveIncompleteError: all points were tried and some are not valid.
         InterruptedByUserError: stopped on request.
-        SetupError: another process runs this campaign, or the surroundings failed.
+        SetupError: another process runs this campaign, another campaign holds the instance, or
+            the surroundings failed.
     """
     name = session.campaign.campaign
-    with exclusive(session.prepared.paths.runs / name / "campaign.lock", f"campaign {name}"):
+    lock = exclusive(session.prepared.paths.runs / name / "campaign.lock", f"campaign {name}")
+    with lock, session.hold.held(stop.ask):
         session.records.append_event(name, "campaign.started", {"flow_run": flow_run.id or ""})
         settle_open_attempts(session, stop)
+        session.hold.settled()
         for label in _to_do(session, only):
             if stop:
                 raise InterruptedByUserError(f"stopped ({stop.reason}) before {label}")
@@ -176,7 +179,7 @@ def _settle(session: Session, attempt: AttemptRecord, stop: StopRequest) -> None
         )
     paths = session.prepared.paths.attempt(attempt.folder)
     status = read_status(paths.guard_status)
-    if status is None or status.state is GuardState.REFUSED:
+    if status is None:
         session.records.change_state(
             attempt.id,
             AttemptState.INTERRUPTED,

@@ -19,6 +19,8 @@ from core.campaign_diff import changes_since, statement, system_key
 from core.client_config import TEMPLATES, client_config
 from core.errors import SetupError
 from core.estimate import Estimate, estimate, learned_costs, scored_samples
+from core.identity import Identity
+from core.layout import instance_lock_path
 from core.plan import Plan, Point, resized
 from core.preset_fill import too_few_samples
 from core.records import Phase, PointRecord, Records, open_records
@@ -28,6 +30,8 @@ from tasks.client import InstalledClient, inspect_client, validate_config
 from tasks.dataset import check_datasets
 from tasks.disk import check_room
 from tasks.endpoint import auth_headers, check_endpoint
+from tasks.instance import Hold, Wanted
+from tasks.probe import STEADY_LOOKS, check_probes, read_identity
 
 T = TypeVar("T")
 
@@ -40,6 +44,7 @@ class Session:
     client: InstalledClient
     accuracy_rows: Mapping[str, int]
     records: Records
+    hold: Hold
 
     @property
     def campaign(self) -> Campaign:
@@ -96,6 +101,7 @@ class Surroundings:
 
     client: InstalledClient
     accuracy_rows: Mapping[str, int]
+    identity: Identity
 
 
 def preflight(ready: Prepared) -> Surroundings:
@@ -119,7 +125,9 @@ def preflight(ready: Prepared) -> Surroundings:
     )
     _check_stand_in(campaign, client)
     _validate_all(ready, client)
-    return Surroundings(client=client, accuracy_rows=accuracy_rows)
+    check_probes(campaign, ready.env)
+    identity = read_identity(campaign, ready.env, STEADY_LOOKS)
+    return Surroundings(client=client, accuracy_rows=accuracy_rows, identity=identity)
 
 
 def enter(ready: Prepared, found: Surroundings) -> Session:
@@ -144,7 +152,15 @@ def enter(ready: Prepared, found: Surroundings) -> Session:
         client=found.client,
         accuracy_rows=found.accuracy_rows,
         records=records,
+        hold=_hold(ready, records),
     )
+
+
+def _hold(ready: Prepared, records: Records) -> Hold:
+    """The instance of the campaign, not held yet."""
+    name = ready.campaign.instance.name
+    wanted = Wanted(name, ready.campaign.campaign, records.url.render_as_string())
+    return Hold.of(wanted, instance_lock_path(name, ready.env), records)
 
 
 def config_of(ready: Prepared, client: InstalledClient, point: Point, run: Path) -> str:

@@ -48,9 +48,7 @@ def read_checkout(command: Sequence[str], env: Mapping[str, str]) -> dict[str, A
 
 def _checkout(command: Sequence[str], env: Mapping[str, str]) -> Path | None:
     """The folder with the `.git` that a client's command lies in, or is run from."""
-    named = [
-        Path(value) for option, value in zip(command, command[1:]) if option in _FOLDER_OPTIONS
-    ]
+    named = [Path(value) for option, value in pairwise(command) if option in _FOLDER_OPTIONS]
     program = shutil.which(command[0], path=env.get("PATH"))
     start = named[0] if named else Path(program) if program else None
     if start is None:

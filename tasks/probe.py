@@ -10,7 +10,8 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Any, TypeVar
+from dataclasses import replace
+from typing import Any
 
 import httpx
 
@@ -29,8 +30,6 @@ from tasks.bounded import (
     get_chunks,
 )
 from tasks.endpoint import auth_headers
-
-T = TypeVar("T")
 
 #: For a document that a server describes itself with; SGLang's is about 10 KB.
 DOCUMENT = Bounds(timeout_s=10.0, max_bytes=1 << 20)
@@ -86,35 +85,59 @@ def read_endpoint(campaign: Campaign, env: Mapping[str, str]) -> dict[str, Any]:
     return _per_url(campaign, env, _described)
 
 
-def read_identity(campaign: Campaign, env: Mapping[str, str], looks: int = 1) -> Identity:
+def read_identity(
+    campaign: Campaign,
+    env: Mapping[str, str],
+    looks: int = 1,
+    timeout_s: float = DOCUMENT.timeout_s,
+    tries: int = TRIES,
+) -> Identity:
     """What every URL reveals of the one instance; what differs between looks in a row is left out.
+
+    Args:
+        campaign: The campaign.
+        env: The environment, for the key and for probes.
+        looks: Looks in a row.
+        timeout_s: For each answer.
+        tries: Tries at each URL.
 
     Raises:
         SetupError: it can't be read.
     """
-    seen: list[Identity] = [_per_url(campaign, env, _identified) for _ in range(looks)]
+
+    def ask(http: httpx.Client) -> dict[str, Any]:
+        return _identified(http, timeout_s)
+
+    seen: list[Identity] = [_per_url(campaign, env, ask, tries) for _ in range(looks)]
     probes = [probe for probe in campaign.fingerprint.probes if probe.identity]
     asked = {f"probe {probe.name}": run_probe(probe, campaign, env) for probe in probes}
     return {url: {**found, **asked} for url, found in steady(seen).items()}
 
 
 def _per_url(
-    campaign: Campaign, env: Mapping[str, str], ask: Callable[[httpx.Client], dict[str, Any]]
+    campaign: Campaign,
+    env: Mapping[str, str],
+    ask: Callable[[httpx.Client], dict[str, Any]],
+    tries: int = TRIES,
 ) -> dict[str, Any]:
     found = {}
     for url in sorted(campaign.endpoint.urls):
         with _http(url, campaign, env) as http:
-            found[url] = _tried(lambda http=http: ask(http), f"endpoint.urls: {url}")  # type: ignore[misc]
+            found[url] = _tried(ask, http, tries)
     return found
 
 
-def _tried(work: Callable[[], T], what: str) -> T:
-    for left in reversed(range(TRIES)):
+def _tried(
+    ask: Callable[[httpx.Client], dict[str, Any]], http: httpx.Client, tries: int
+) -> dict[str, Any]:
+    for left in reversed(range(tries)):
         try:
-            return work()
+            return ask(http)
         except UnreadableError as problem:
             if not left:
-                raise SetupError(f"{what} can't be asked what it is: {problem}") from None
+                raise SetupError(
+                    f"endpoint.urls: {http.base_url} can't be asked what it is: {problem}"
+                ) from None
             time.sleep(PAUSE_S)
     raise AssertionError("the last try returns or raises")
 
@@ -136,19 +159,19 @@ def _described(http: httpx.Client) -> dict[str, Any]:
     return found | {"/metrics": sorted(config, key=canonical)} if config else found
 
 
-def _identified(http: httpx.Client) -> dict[str, Any]:
+def _identified(http: httpx.Client, timeout_s: float) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for path in _DESCRIPTIONS:
-        document = _document(http, path)
+        document = _document(http, path, timeout_s)
         if isinstance(document, dict):
             found |= {f"{path} {key}": document[key] for key in sorted(_IDS & document.keys())}
-    starts = sorted(value for name, _, value in _metrics(http) if name == START_TIME)
+    starts = sorted(value for name, _, value in _metrics(http, timeout_s) if name == START_TIME)
     return found | {START_TIME: starts} if starts else found
 
 
-def _document(http: httpx.Client, path: str) -> Any:
+def _document(http: httpx.Client, path: str, timeout_s: float = DOCUMENT.timeout_s) -> Any:
     """What a path says as JSON, or as text; None: it isn't offered."""
-    body = get_body(http, path, DOCUMENT)
+    body = get_body(http, path, replace(DOCUMENT, timeout_s=timeout_s))
     if body is None:
         return None
     try:
@@ -157,9 +180,11 @@ def _document(http: httpx.Client, path: str) -> Any:
         return body.decode("utf-8", "backslashreplace")
 
 
-def _metrics(http: httpx.Client) -> Iterator[tuple[str, str, float]]:
+def _metrics(
+    http: httpx.Client, timeout_s: float = METRICS.timeout_s
+) -> Iterator[tuple[str, str, float]]:
     """Name, labels and value of the metrics that matter here."""
-    chunks = _if_offered(get_chunks(http, "/metrics", METRICS))
+    chunks = _if_offered(get_chunks(http, "/metrics", replace(METRICS, timeout_s=timeout_s)))
     wanted = (START_TIME.encode(), *(ending.encode() for ending in _CONFIG_METRICS))
     for line in _lines(chunks):
         if line.startswith(b"#") or not any(word in line for word in wanted):

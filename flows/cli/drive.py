@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from core.errors import InputError, ParetoError, SetupError
+from core.identity import unverifiable
 from core.overview import point_rows
 from core.status import PointState
 from flows.cli.live import live_view
@@ -32,7 +33,10 @@ def drive(
     """
     campaign = ready.campaign
     print(f"checking {campaign.campaign}: datasets, endpoint, client, configurations, room")
-    session = enter(ready, preflight(ready))
+    found = preflight(ready)
+    if warning := unverifiable(found.identity):
+        print(f"warning: the instance is {warning}")
+    session = enter(ready, found)
     if campaign.rehearsal:
         print(f"REHEARSAL (time scale {ready.plan.time_scale:g}): nothing here is a measurement")
     left = session.estimate([p.label for p in session.points() if p.state is not PointState.VALID])

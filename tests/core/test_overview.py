@@ -32,6 +32,7 @@ def attempt(number: int, state: AttemptState, **facts: Any) -> AttemptRecord:
         "label": "c0004",
         "number": number,
         "phase": "measure",
+        "baseline": 1,
         "state": state,
         "folder": f"curve/c0004/attempt-{number:02d}",
         "planned_samples": 96,
@@ -63,6 +64,8 @@ def point(*attempts: AttemptRecord, label: str = "c0004", level: int = 4) -> Poi
         accuracy=True,
         load_pattern="concurrency",
         min_duration_ms=600_000,
+        skipped=None,
+        baseline=1,
         attempts=attempts,
     )
 
@@ -84,6 +87,7 @@ def campaign(**facts: Any) -> CampaignRecord:
         "c_min": 1,
         "seed_set": SeedSet("A", 2**63 + 1, 2**63 + 2, 3, ("2026-12-C0",)),
         "flow_run_id": None,
+        "baseline": 1,
     }
     return CampaignRecord(**(values | facts))
 
