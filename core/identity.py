@@ -74,8 +74,8 @@ def unverifiable(identity: Identity) -> str | None:
     if not hidden:
         return None
     return (
-        f"unverifiable: {', '.join(hidden)} reveals nothing that a restart would change; {START_TIME}"
-        " in /metrics or a probe with identity: true would"
+        f"unverifiable: {', '.join(hidden)} reveals nothing that a restart would change;"
+        f" {START_TIME} in /metrics or a probe with identity: true would"
     )
 
 

@@ -69,10 +69,7 @@ def test_records_lie_in_the_data_folder_unless_stated(tmp_path: Path) -> None:
     paths = CampaignPaths.of(make_campaign(records={"folder": str(tmp_path)}))
     assert paths.database_url == f"sqlite:///{tmp_path}/pareto.db"
     assert paths.runs == tmp_path / "runs"
-    assert (
-        paths.attempt("unit/c0064/attempt-01").path
-        == tmp_path / "runs" / "unit" / "c0064" / "attempt-01"
-    )
+    assert paths.attempt("unit/c0064/attempt-01").path == tmp_path / "runs" / "unit" / "c0064" / "attempt-01"
     stated = {"folder": str(tmp_path), "database": "postgresql://h/d", "runs": "/fast/runs"}
     paths = CampaignPaths.of(make_campaign(records=stated))
     assert (paths.database_url, paths.runs) == ("postgresql://h/d", Path("/fast/runs"))

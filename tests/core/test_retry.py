@@ -23,7 +23,9 @@ from core.retry import REPEATING, Next, after_failure
         (["accuracy-incomplete", "accuracy-below-threshold", "empty-answers"], 0, Next.RETRY),
     ],
 )
-def test_the_step_after_a_failure(rules: list[str], exit_code: int | None, wanted: Next) -> None:
+def test_the_step_after_a_failure(
+    rules: list[str], exit_code: int | None, wanted: Next
+) -> None:
     assert after_failure(rules, exit_code) is wanted
 
 

@@ -551,7 +551,7 @@ def test_a_bug_in_the_guard_leaves_no_client(attempt: Attempt) -> None:
 
 
 def test_guard_and_client_hold_the_lock_that_they_inherit(attempt: Attempt) -> None:
-    """Its orchestrator may let go of it or die: the instance is free only when the client is gone."""
+    """Its orchestrator may let go of it or die: it is free only when the client is gone."""
     attempt.start("perform(); forever()", limits=Limits())
     assert not attempt.lock_is_free()
     supervise.request_stop(attempt.folder / "stop.json", "enough", at_once=True)

@@ -329,7 +329,6 @@ def test_broken_numbers_and_bytes_of_a_run_go_on_record(
 
 # --- Rates -------------------------------------------------------------------------------------
 
-
 @pytest.mark.parametrize(
     ("metrics", "rates"),
     [
