@@ -47,7 +47,8 @@ def drift_overview(records: Records, campaign: CampaignRecord) -> DriftOverview:
     """
     looks = records.fingerprints(campaign.name)
     bases = _baselines(looks)
-    rows, lines = [], []
+    rows: list[DriftRow] = []
+    lines: list[str] = []
     for found in looks:
         base = bases.get(found.baseline)
         differing = differences(base, found.fingerprint) if base else ()

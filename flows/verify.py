@@ -1,4 +1,4 @@
-"""Proves afterwards that a curve is what was recorded: its run folders, its verdicts, one system."""
+"""Proves afterwards that a curve is what was recorded: run folders, verdicts, one system."""
 
 from __future__ import annotations
 

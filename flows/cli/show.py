@@ -195,9 +195,7 @@ def drift_table(campaign: CampaignRecord, rows: Sequence[DriftRow]) -> Table:
     table = _table(title, "point", "attempt", "look", "baseline", "state", *PARTS, "fingerprint")
     for row in rows:
         cells = ("[red]≠[/]" if part in row.differs else "=" for part in PARTS)
-        baseline = (
-            f"{row.baseline}{'' if row.baseline == campaign.baseline else ', not this curve'}"
-        )
+        baseline = f"{row.baseline}{'' if row.baseline == campaign.baseline else ', not of curve'}"
         numbers = (str(row.number), row.moment, baseline, row.state)
         table.add_row(row.label, *numbers, *cells, row.sha256[:12])
     return table

@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def verify(campaign: str, *, deep: bool = False, database: str | None = None) -> int:
-    """Compare every run folder with its manifest, and the system of all valid points; exit 1 if not.
+    """Compare run folders with their manifests, and the systems of valid points; exit 1 if not so.
 
     Example: `pareto verify campaigns/rehearsal.yaml --deep`
 
