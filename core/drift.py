@@ -37,6 +37,7 @@ def differences(old: Fingerprint, new: Fingerprint) -> tuple[Difference, ...]:
         for part in PARTS
         if old.digests[part] != new.digests[part]
         for difference in _in_part(part, old.parts[part], new.parts[part])
+        or [Difference(part, "", old.parts[part], new.parts[part])]
     )
 
 
@@ -68,12 +69,14 @@ def drift_message(
     )
 
 
-def _in_part(part: str, old: Any, new: Any) -> Iterator[Difference]:
+def _in_part(part: str, old: Any, new: Any) -> list[Difference]:
     before, after = dict(_leaves(old)), dict(_leaves(new))
-    for key in sorted(before | after):
-        was, is_now = before.get(key, ABSENT), after.get(key, ABSENT)
-        if was != is_now or type(was) is not type(is_now):
-            yield Difference(part, key, was, is_now)
+    pairs = [(key, before.get(key, ABSENT), after.get(key, ABSENT)) for key in before | after]
+    return [
+        Difference(part, key, was, is_now)
+        for key, was, is_now in sorted(pairs, key=lambda pair: pair[0])
+        if was != is_now or type(was) is not type(is_now)
+    ]
 
 
 def _leaves(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
@@ -84,7 +87,7 @@ def _leaves(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
     elif isinstance(value, list) and value:
         for index, inner in enumerate(value):
             yield from _leaves(inner, f"{key}[{index}]")
-    else:
+    elif key:
         yield key, value
 
 
