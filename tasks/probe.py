@@ -66,6 +66,8 @@ _IDS = frozenset({"boot_id", "instance_id", "pid", "random_seed", "server_id", "
 _CONFIG_METRICS = ("config_info", "build_info", "python_info", "version_info")
 #: Labels of those that follow from the free memory at start.
 _MOMENTARY_LABELS = frozenset({"num_gpu_blocks", "num_cpu_blocks"})
+#: What a line that matters has in it.
+_WANTED = re.compile("|".join((START_TIME, *_CONFIG_METRICS)).encode())
 #: A line of the Prometheus text format: name, labels, value.
 _METRIC = re.compile(rb"([a-zA-Z_:][\w:]*)(?:\{(.*)\})?\s+(\S+)")
 _LABEL = re.compile(r'([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"')
@@ -185,10 +187,7 @@ def _metrics(
 ) -> Iterator[tuple[str, str, float]]:
     """Name, labels and value of the metrics that matter here."""
     chunks = _if_offered(get_chunks(http, "/metrics", replace(METRICS, timeout_s=timeout_s)))
-    wanted = (START_TIME.encode(), *(ending.encode() for ending in _CONFIG_METRICS))
     for line in _lines(chunks):
-        if line.startswith(b"#") or not any(word in line for word in wanted):
-            continue
         if found := _METRIC.match(line):
             labels = (found[2] or b"").decode("utf-8", "backslashreplace")
             try:
@@ -203,11 +202,12 @@ def _if_offered(chunks: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _lines(chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """The lines of a text in pieces; of a line without end only the beginning."""
+    """The lines that matter of a text in pieces; of a line without end only the beginning."""
     rest = b""
     for chunk in chunks:
-        *lines, rest = (rest + chunk).split(b"\n")
-        yield from lines
+        whole, _, rest = (rest + chunk).rpartition(b"\n")
+        if _WANTED.search(whole):  # most pieces have none, and are not taken apart
+            yield from (line for line in whole.split(b"\n") if _WANTED.search(line))
         rest = rest[:_LONGEST_LINE_BYTES]
     yield rest
 
