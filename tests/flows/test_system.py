@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from core.status import AttemptState, PointState
+from flows.verify import verify_campaign
+from tasks.campaign_file import read_campaign
 from tests.flows.support import (
     Done,
     Place,
@@ -18,6 +22,9 @@ from tests.flows.support import (
     kill,
     wait_until,
 )
+
+#: Times that two campaigns want one instance at the same moment.
+ROUNDS = int(os.environ.get("PARETO_TEST_RACES", "20"))
 
 
 @contextmanager
@@ -141,14 +148,75 @@ def verified_and_corrupted(place: Place) -> None:
     assert "c0001 measure 1: " in elsewhere.err
     assert place.pareto("relocate", place.file, moved).code == 0
     assert place.pareto("verify", place.file, "--deep").code == 0
-    events = moved / "curve" / "c0001" / "attempt-01" / "run" / "events.jsonl"
-    events.chmod(0o644)
-    content = events.read_bytes()
-    events.write_bytes(content[:99] + bytes([content[99] ^ 1]) + content[100:])
-    assert place.pareto("verify", place.file).code == 0  # same size: only --deep reads it
-    deep = place.pareto("verify", place.file, "--deep")
-    assert deep.code == 1
-    assert "c0001 measure 1: events.jsonl: content differs" in deep.out
+    corrupted(place, moved)
+
+
+def flipped(run: Path) -> None:
+    """One bit of one byte."""
+    content = bytearray((run / "events.jsonl").read_bytes())
+    content[99] ^= 1
+    (run / "events.jsonl").write_bytes(content)
+
+
+def truncated(run: Path) -> None:
+    """The last byte is gone."""
+    (run / "events.jsonl").write_bytes((run / "events.jsonl").read_bytes()[:-1])
+
+
+def swapped(run: Path) -> None:
+    """Files of one size of two attempts at the point change places."""
+    name = "sample_idx_map.json"
+    mine, other = run / name, run.parents[1] / "attempt-02" / "run" / name
+    content = mine.read_bytes(), other.read_bytes()
+    mine.write_bytes(content[1])
+    other.write_bytes(content[0])
+
+
+def linked(run: Path) -> None:
+    """A file is replaced by a link to its copy."""
+    (run / "report.txt").rename(run.parent / "copy.txt")
+    (run / "report.txt").symlink_to(run.parent / "copy.txt")
+
+
+#: What is done to attempt 1 at c0001, and what is said of it, by name and size alone and deep.
+SAID = "c0001 measure 1: "
+CORRUPTIONS: list[tuple[Callable[[Path], object], list[str], list[str]]] = [
+    (flipped, [], ["events.jsonl: content differs"]),
+    (swapped, [], ["sample_idx_map.json: content differs"]),
+    (truncated, ["events.jsonl: size differs"], ["events.jsonl: size differs"]),
+    (linked, ["report.txt: size differs"], ["report.txt: size differs"]),
+    *(
+        (change, said, said)
+        for change, said in [
+            (lambda run: (run / "extra").write_text("x"), ["extra: extra"]),
+            (lambda run: (run / "report.txt").unlink(), ["report.txt: missing"]),
+            (lambda run: (run / "report.txt").rename(run / "r"), ["report.txt: renamed to r"]),
+            (shutil.rmtree, ["/run is gone"]),
+            (lambda run: shutil.copytree(run, run.parents[1] / "attempt-03" / "run"), []),
+        ]
+    ),
+]
+
+
+def corrupted(place: Place, healthy: Path) -> None:
+    """Each corruption is found and named, and is the only one that is."""
+    campaign = read_campaign(place.file, place.env()).campaign
+    for number, (corrupt, glanced, read) in enumerate(CORRUPTIONS):
+        runs = place.folder / f"corrupted-{number}"
+        shutil.copytree(healthy, runs)
+        for path in runs.rglob("*"):
+            path.chmod(0o755)
+        corrupt(runs / "curve" / "c0001" / "attempt-01" / "run")
+        for stated, said in ((None, glanced), (campaign, read)):
+            found = verify_campaign(place.records, "curve", campaign=stated, runs=runs).problems
+            mine = [line for line in found if line.startswith(SAID)]
+            assert len(mine) == len(said), (number, found)
+            assert all(part in line for part, line in zip(said, mine, strict=True)), found
+            others = set(found) - set(mine)
+            expected = {8: {"c0001/attempt-03 is not on record"}}.get(number, set())
+            if corrupt is swapped and stated:
+                expected = {f"c0001 measure 2: {read[0]}"}
+            assert others == expected, found
 
 
 def other_campaign(place: Place, name: str) -> Path:
@@ -205,3 +273,25 @@ def test_everyday_changes_are_no_drift(place: Place) -> None:
     assert [look.moment for look in looks] == ["before", "after"] * 2
     assert len({look.sha256 for look in looks}) == 1
     assert "secret-" not in json.dumps([look.content for look in looks])
+
+
+def test_of_two_runs_at_the_same_moment_exactly_one_runs(place: Place) -> None:
+    """Twenty campaigns, two by two on one instance: one of each two is refused, by name."""
+    with place.endpoint(prefill_ms=200):
+        place.write()
+        for number in range(ROUNDS):
+            race(place, f"a{number}", f"b{number}")
+
+
+def race(place: Place, *names: str) -> None:
+    """Start campaigns on one instance at the same moment."""
+    processes = [place.start("run", other_campaign(place, n), "--points", "1") for n in names]
+    first, second = sorted(map(finish, processes), key=lambda done: done.code)
+    assert (first.code, second.code) == (1, 3), (first, second)
+    assert "instance 'box' is being measured by another campaign" in second.err
+    assert "Traceback" not in first.err + second.err
+    attempts = []
+    for place.name in names:
+        attempts += place.attempts("c0001")
+    place.name = "curve"
+    assert [attempt.state for attempt in attempts] == [AttemptState.VALID]
