@@ -17,7 +17,7 @@ import yaml
 from core.campaign import Campaign
 from core.campaign_diff import changes_since, statement, system_key
 from core.client_config import TEMPLATES, client_config
-from core.errors import SetupError
+from core.errors import InputError, SetupError
 from core.estimate import Estimate, estimate, learned_costs, scored_samples
 from core.identity import Identity
 from core.layout import instance_lock_path
@@ -134,11 +134,12 @@ def enter(ready: Prepared, found: Surroundings) -> Session:
     """Record the campaign, or join the record of the same one.
 
     Raises:
-        InputError: the name is taken by a campaign that would measure something else.
+        InputError: the name is taken by a campaign that would measure something else, or its run
+            folders are elsewhere.
         SetupError: the records can't be opened.
     """
     records = open_records(ready.paths.database_url)
-    records.enter_campaign(
+    record = records.enter_campaign(
         ready.plan,
         text=ready.loaded.text,
         statement=statement(ready.campaign),
@@ -147,6 +148,12 @@ def enter(ready: Prepared, found: Surroundings) -> Session:
         runs_folder=ready.paths.runs,
         differences=lambda before: changes_since(before, ready.campaign),
     )
+    if Path(record.runs_folder) != ready.paths.runs:
+        raise InputError(
+            f"records.runs: the run folders of {record.name} lie in {record.runs_folder} by its"
+            f" records, not in {ready.paths.runs}; name that place, or move them and"
+            f" `pareto relocate {record.name} {ready.paths.runs}`"
+        )
     return Session(
         prepared=ready,
         client=found.client,
