@@ -11,6 +11,7 @@ from core.campaign import Campaign
 from core.drift import DRIFT, differences, drift_lines
 from core.errors import ParetoError
 from core.files import Manifest, glance, told
+from core.files import manifest as files_as_they_are
 from core.folder import FolderFacts
 from core.identity import CHANGED_RULE
 from core.plan import make_plan
@@ -42,15 +43,20 @@ class Verification:
 
 
 def verify_campaign(
-    records: Records, name: str, *, campaign: Campaign | None = None, runs: Path | None = None
+    records: Records,
+    name: str,
+    *,
+    deep: bool = False,
+    campaign: Campaign | None = None,
+    runs: Path | None = None,
 ) -> Verification:
     """Compare every run folder with its manifest, and the fingerprints of the curve.
 
     Args:
         records: The records.
         name: The campaign's name.
-        campaign: The campaign itself, to read every byte and validate every folder again; without
-            it only names and sizes are compared.
+        deep: Read every byte; without it only names and sizes are compared.
+        campaign: The campaign itself, to validate every folder again as well; that reads all of it.
         runs: Where the run folders are; default: where the records say.
     """
     record = records.campaign(name)
@@ -64,7 +70,7 @@ def verify_campaign(
         manifest = records.manifest(attempt.id)
         files += len(manifest)
         where = f"{attempt.label} {attempt.phase} {attempt.number}"
-        found = _verify_folder(attempt, manifest, place, campaign, before.get(attempt.id))
+        found = _verify_folder(attempt, manifest, place, deep, campaign, before.get(attempt.id))
         problems += (f"{where}: {line}" for line in found)
     problems += _unknown_folders(place / name, [a for point in points for a in point.attempts])
     problems += _verify_fingerprints(records, record)
@@ -76,6 +82,7 @@ def _verify_folder(
     attempt: AttemptRecord,
     manifest: Manifest,
     place: Path,
+    deep: bool,
     campaign: Campaign | None,
     before: FingerprintRecord | None,
 ) -> list[str]:
@@ -88,7 +95,8 @@ def _verify_folder(
     if not folder.is_dir():
         return [*problems, f"{folder} is gone"] if manifest else problems
     if campaign is None:
-        return problems + told(manifest, glance(folder, manifest))
+        now = files_as_they_are(folder) if deep else glance(folder, manifest)
+        return problems + told(manifest, now)
     facts, now = collect(
         folder,
         attempt_started_at=attempt.created_at,
