@@ -9,7 +9,7 @@ from flows.attempt import Running, begin, take_in
 from flows.pilot import needs_pilot, run_pilot
 from flows.session import Session, room_for
 from flows.stop import StopRequest
-from flows.system import look_before, record_before
+from flows.system import look_before, record_before, refuse_drift
 from tasks.endpoint import wait_until_healthy
 from tasks.owner import this_process
 
@@ -53,7 +53,7 @@ def sized(session: Session, label: str, stop: StopRequest) -> Point:
     if not needs_pilot(session, point) or session.has_tried_pilot(label):
         return point
     _await_endpoint(session, label, stop)
-    look_before(session, label)
+    refuse_drift(session, label)
     run_pilot(session, point, stop)
     return session.sized(label)
 

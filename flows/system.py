@@ -74,8 +74,8 @@ def look(session: Session, looks: int = 1) -> Look:
     return Look(fingerprint(parts), read_identity(campaign, env, looks))
 
 
-def look_before(session: Session, label: str) -> Look:
-    """The system before a client starts; a restart since the last point is put on record.
+def refuse_drift(session: Session, label: str) -> Look:
+    """The system before a client starts.
 
     Raises:
         ExecutionError: it is not the system of the curve; what differs is named.
@@ -89,6 +89,16 @@ def look_before(session: Session, label: str) -> Look:
         session.records.append_event(name, "drift.found", payload)
         measured = [p.label for p in session.points() if p.state is PointState.VALID]
         raise ExecutionError(drift_message(name, f"before {label}", found, measured))
+    return seen
+
+
+def look_before(session: Session, label: str) -> Look:
+    """The system before a point's client starts; a restart since the last one goes on record.
+
+    Raises:
+        ExecutionError: as `refuse_drift` does.
+    """
+    name, seen = session.campaign.campaign, refuse_drift(session, label)
     earlier = session.records.campaign_events(name, SEEN)[-1:]
     for event in earlier:
         if compare(event.payload["identity"], seen.identity) is Sameness.CHANGED:

@@ -122,6 +122,7 @@ class Lease:
     owner: Owner = field(default_factory=this_process)
     label: str | None = None
     client_until: float | None = None
+    is_lost: bool = False
     on_lost: Callable[[str], None] = lambda _reason: None
     _end: threading.Event = field(default_factory=threading.Event)
 
@@ -172,7 +173,9 @@ class Lease:
 
     def _beat(self) -> None:
         name = self.wanted.instance
-        if not self.records.beat_lease(name, self.owner, self.label, self.client_until):
+        alive = self.records.beat_lease(name, self.owner, self.label, self.client_until)
+        if not alive and not self.is_lost:
+            self.is_lost = True
             self.on_lost(f"the lease of instance {name} was taken over by another campaign")
 
 
