@@ -23,9 +23,14 @@ PATHS: tuple[KeyPath, ...] = (
     ("seeds", "registry"),
     ("records", "folder"),
     ("records", "runs"),
+    ("fingerprint", "probes", _EACH, "file"),
 )
 _TOKENIZER: KeyPath = ("model", "tokenizer")
-_COMMAND: KeyPath = ("client", "command", _EACH)
+#: Places whose items are a command: a program and its arguments.
+_COMMANDS: tuple[KeyPath, ...] = (
+    ("client", "command", _EACH),
+    ("fingerprint", "probes", _EACH, "command", _EACH),
+)
 _DATABASE: KeyPath = ("records", "database")
 #: A SQLite URL with a relative file; two more slashes make it absolute, none or `:` no file.
 _SQLITE_FILE = re.compile(r"(sqlite(?:\+\w+)?:///)(?!/|:|file:|\?|$)(.*)", re.DOTALL)
@@ -80,8 +85,9 @@ def resolve_paths(
         _replace(document, pattern, base.path)
     _replace(document, _TOKENIZER, base.tokenizer)
     _replace(document, _DATABASE, base.database)
-    _replace(document, _COMMAND, base.without_tilde)
-    _replace(document, (*_COMMAND[:-1], 0), base.program)
+    for command in _COMMANDS:
+        _replace(document, command, base.without_tilde)
+        _replace(document, (*command[:-1], 0), base.program)
     records = document.data.setdefault("records", {})
     if isinstance(records, dict):
         records.setdefault("folder", base.path(str(Records().folder)))

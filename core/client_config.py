@@ -28,6 +28,8 @@ PER_POINT_KEYS = (
     "settings.load_pattern",
     "settings.runtime.n_samples_to_issue",
 )
+#: Further keys that follow from how long we wait, which may change between points.
+_WAITING_KEYS = ("settings.timeouts.endpoint_response_idle_timeout_s",)
 #: Duration keys of both known dialects. None may end a point: the sample count does (§6.2).
 _DURATION_KEYS = ("min_issue_duration_ms", "max_issue_duration_ms")
 
@@ -67,6 +69,18 @@ def client_config(
             "report_dir": str(run_folder),
         },
     )
+
+
+def config_of_curve(config: Mapping[str, Any]) -> dict[str, Any]:
+    """What all points of a curve have in common of a configuration."""
+    common = copy.deepcopy(dict(config))
+    for path in (*PER_POINT_KEYS, *_WAITING_KEYS):
+        *parents, last = path.split(".")
+        holder: Any = common
+        for parent in parents:
+            holder = holder.get(parent, {})
+        holder.pop(last, None)
+    return common
 
 
 def check_template(template: Mapping[str, Any]) -> None:

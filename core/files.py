@@ -157,9 +157,46 @@ def manifest(folder: Path) -> Manifest:
     return tuple(entry(folder, name) for name in names(folder))
 
 
+def glance(folder: Path, recorded: Manifest) -> Manifest:
+    """The manifest of a folder by names and sizes alone: a file of its old size is not read."""
+    then = {known.name: known for known in recorded}
+    return tuple(_glanced(folder, name, then.get(name)) for name in names(folder))
+
+
+def _glanced(folder: Path, name: str, then: ManifestEntry | None) -> ManifestEntry:
+    status = (folder / name).lstat()
+    is_as_it_was = then is not None and status.st_size == then.size_bytes
+    if then is not None and stat.S_ISREG(status.st_mode):
+        return ManifestEntry(name, status.st_size, then.sha256 if is_as_it_was else "")
+    return entry(folder, name)
+
+
 def verify(folder: Path, recorded: Manifest) -> list[Difference]:
     """What differs between a folder and its recorded manifest, by name; empty: nothing."""
-    now = {found.name: found for found in manifest(folder)}
+    return compare(recorded, manifest(folder))
+
+
+def told(recorded: Manifest, found: Manifest) -> list[str]:
+    """What differs between two manifests of a folder, one line each; a renamed file is one."""
+    then = {(known.size_bytes, known.sha256): known.name for known in reversed(recorded)}
+    now = {known.name: (known.size_bytes, known.sha256) for known in found}
+    differences = {d.name: d.change for d in compare(recorded, found)}
+    lines = []
+    for name, change in list(differences.items()):
+        before = then.get(now[name]) if change is Change.EXTRA else None
+        if before is not None and differences.get(before) is Change.MISSING:
+            lines.append(f"{before}: renamed to {name}")
+            del differences[before], differences[name]
+    sizes = {known.name: known.size_bytes for known in recorded}
+    for name, change in differences.items():
+        shown = f" ({sizes[name]:,} → {now[name][0]:,} bytes)" if change is Change.SIZE else ""
+        lines.append(f"{name}: {change}{shown}")
+    return sorted(lines)
+
+
+def compare(recorded: Manifest, found: Manifest) -> list[Difference]:
+    """What differs between two manifests of a folder, by name; empty: nothing."""
+    now = {known.name: known for known in found}
     then = {known.name: known for known in recorded}
     return [
         Difference(name, change)

@@ -19,6 +19,7 @@ REPEATING = frozenset(
         "accuracy-unplanned",
         "chunks-off",
         "concurrency",
+        "drift",
         "load-pattern",
         "no-token-metrics",
         "osl-range",
@@ -33,6 +34,7 @@ EXPLAINS = {
     "accuracy-incomplete": {"accuracy-below-threshold"},
     "failed-requests": {"no-token-metrics"},
     "empty-answers": {"no-token-metrics"},
+    "instance-changed": {"accuracy-below-threshold", "no-token-metrics"},
 }
 #: The finding that an accuracy result is below its threshold.
 MISSED = "accuracy-below-threshold"

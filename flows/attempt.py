@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import os
+import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
@@ -20,7 +21,8 @@ from core.failfast import Glimpse, Hopeless, reason_to_stop
 from core.files import Manifest, make_read_only, manifest, write_atomic
 from core.findings import Finding, told
 from core.folder import FolderFacts
-from core.layout import AttemptPaths, instance_lock_path
+from core.identity import CHANGED_RULE
+from core.layout import AttemptPaths
 from core.plan import Point, rate_shown, target_of
 from core.progress import Phase
 from core.records import AttemptRecord, Facts, RecordsUnavailableError
@@ -33,6 +35,7 @@ from core.watchdog import Limits
 from flows.session import Session, config_of
 from flows.steps import step
 from flows.stop import StopRequest
+from flows.system import findings_after, instance_watch, look_at_accuracy
 from tasks.client import benchmark_command
 from tasks.collect import collect
 from tasks.disk import lack_of_room
@@ -41,11 +44,9 @@ from tasks.supervise import (
     EndedBy,
     GuardEnd,
     GuardSpec,
-    GuardState,
     GuardStatus,
     follow,
     own_identity,
-    read_status,
     request_stop,
     start,
 )
@@ -149,7 +150,8 @@ def take_in(running: Running) -> Next:
                 " again to continue"
             ) from None
         assert status.end is not None
-        if _stopped_for(status.end) in (Hopeless.TOO_FAST, Hopeless.TOO_SLOW):
+        is_one_instance = CHANGED_RULE not in not_valid.rules
+        if is_one_instance and _stopped_for(status.end) in (Hopeless.TOO_FAST, Hopeless.TOO_SLOW):
             return Next.RESIZE
         return after_failure(not_valid.rules, status.end.return_code)
     return Next.GO_ON
@@ -225,11 +227,9 @@ def start_client(
     """Start the client behind its guard.
 
     Raises:
-        SetupError: it can't be started, or the instance is in use.
+        SetupError: it can't be started.
     """
     paths, session = running.paths, running.session
-    lock = instance_lock_path(session.campaign.instance.name, session.env)
-    lock.parent.mkdir(parents=True, exist_ok=True)
     command = benchmark_command(session.client.command, paths.client_yaml, accuracy=accuracy)
     spec = GuardSpec(
         command=tuple(command),
@@ -238,14 +238,14 @@ def start_client(
         stderr_path=paths.client_stderr,
         status_path=paths.guard_status,
         stop_path=paths.stop_request,
-        lock_path=lock,
+        lock_fd=session.hold.lock.fd,
         limits=_limits(session),
         deadline_s=deadline_s,
         when_orphaned=when_orphaned,
         parent=own_identity(),
     )
+    session.hold.tell(running.point.label, client_until=time.time() + deadline_s)
     start(spec, session.env)
-    _refuse_busy(running)
     session.records.change_state(running.attempt.id, AttemptState.RUNNING)
 
 
@@ -270,7 +270,9 @@ def follow_client(
         elif status.stop_reason is None and (reason := judge(status)):
             request_stop(running.paths.stop_request, reason)
         if status.end is not None or status.phase in until:
-            return status
+            break
+    if status.end is not None:
+        running.session.hold.tell(running.point.label)
     return status
 
 
@@ -315,13 +317,16 @@ def _performance(running: Running) -> None:
         when_orphaned=running.session.campaign.run.when_orphaned,
     )
     until = (Phase.ACCURACY, Phase.FINISHING)
-    follow_client(running, until=until, judge=_judge(running))
+    status = follow_client(running, until=until, judge=_judge(running))
+    if status.phase is Phase.ACCURACY:
+        look_at_accuracy(running.session, running.attempt)
 
 
 def _judge(running: Running) -> Judge:
-    """Ends a run that can no longer become valid, or whose surroundings fail."""
+    """Ends a run that can't become valid, whose surroundings fail, or whose instance changed."""
     hopeless, failing = _fail_fast(running), surroundings(running)
-    return lambda status: hopeless(status) or failing(status)
+    watch = instance_watch(running.session, running.attempt)
+    return lambda status: hopeless(status) or failing(status) or watch()
 
 
 def surroundings(running: Running) -> Judge:
@@ -361,15 +366,6 @@ def _target(running: Running) -> Target:
     return target_of(session.campaign, running.point, session.plan.dataset_rows)
 
 
-def _refuse_busy(running: Running) -> None:
-    status = read_status(running.paths.guard_status)
-    if status is not None and status.state is GuardState.REFUSED:
-        raise SetupError(
-            f"instance {running.session.campaign.instance.name!r} is being measured by another"
-            f" campaign ({status.holder}); one at a time may load it"
-        )
-
-
 def _limits(session: Session) -> Limits:
     run = session.campaign.run
     return Limits(
@@ -402,8 +398,10 @@ def _conclude(running: Running, status: GuardStatus) -> None:
     """
     attempt, end = running.attempt, status.end
     assert end is not None
+    seen = [] if running.stop else findings_after(running.session, attempt)
     facts, _ = read_folder(running, status)
     verdict = _verdict(running, facts, status)
+    verdict = replace(verdict, findings=(*seen, *verdict.findings))
     state = _state(end, verdict)
     conclude(
         running,
@@ -474,6 +472,8 @@ def _stopped_for(end: GuardEnd) -> Hopeless | None:
 
 def _state(end: GuardEnd, verdict: Verdict) -> AttemptState:
     """State of an attempt that ended: an interruption is never complete, whatever it left."""
+    if CHANGED_RULE in verdict.rules:
+        return AttemptState.INVALID
     if _stopped_for(end) is not None or _is_lost_to_the_disk(end, verdict):
         return AttemptState.FAILED
     if end.ended_by in _INTERRUPTIONS:

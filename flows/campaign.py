@@ -32,7 +32,7 @@ from flows.stop import StopRequest, on_signals
 from flows.wishes import heeded, wait_while_paused
 from tasks.lock import exclusive
 from tasks.owner import owner_lives
-from tasks.supervise import GuardState, read_status
+from tasks.supervise import read_status
 
 
 @dataclass
@@ -117,15 +117,17 @@ def run_campaign(
         ExecutionError: a failure that would repeat stopped the campaign.
         CurveIncompleteError: all points were tried and some are not valid.
         InterruptedByUserError: stopped on request.
-        SetupError: another process runs this campaign, or the surroundings failed.
+        SetupError: another process runs this campaign, another campaign holds the instance, or
+            the surroundings failed.
     """
     name = session.campaign.campaign
-    lock = session.prepared.paths.runs / name / "campaign.lock"
-    with exclusive(lock, f"campaign {name}"):
+    lock = exclusive(session.prepared.paths.runs / name / "campaign.lock", f"campaign {name}")
+    with lock, session.hold.held(stop.ask):
         session.records.ask(name, None)  # to run it again is to go on
         session.records.append_event(name, "campaign.started", {"flow_run": flow_run.id or ""})
         with heeded(session, stop):
             settle_open_attempts(session, stop)
+            session.hold.settled()
             to_do = _to_do(session, only)
             _refuse_missed(session, [] if only else to_do)
             if not calibrate:
@@ -198,7 +200,7 @@ def _settle(session: Session, attempt: AttemptRecord, stop: StopRequest) -> None
     paths = session.prepared.paths.attempt(attempt.folder)
     running = Running(session, session.plan.point(attempt.label), attempt, stop)
     status = read_status(paths.guard_status)
-    was_started = status is not None and status.state is not GuardState.REFUSED
+    was_started = status is not None
     if was_started and attempt.state is AttemptState.PREPARED:
         session.records.change_state(attempt.id, AttemptState.RUNNING)
     following = take_in_kept(running)

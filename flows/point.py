@@ -10,6 +10,7 @@ from flows.attempt import Running, begin, take_in
 from flows.pilot import needs_pilot, run_pilot
 from flows.session import Session, room_for
 from flows.stop import StopRequest
+from flows.system import look_before, record_before, refuse_drift
 from tasks.endpoint import wait_until_healthy
 from tasks.owner import this_process
 
@@ -26,6 +27,7 @@ def run_point(session: Session, label: str, stop: StopRequest) -> Next:
 
     Raises:
         SetupError: the endpoint did not come back, or there is no room.
+        ExecutionError: the system is no longer the one that the curve was begun on.
         InterruptedByUserError: stopped on request; what was running is recorded as interrupted.
     """
     failures = resizes = 0
@@ -61,12 +63,14 @@ def sized(session: Session, label: str, stop: StopRequest) -> Point:
 
     Raises:
         SetupError: the endpoint did not come back, or the client can't be started.
+        ExecutionError: the system is no longer the one that the curve was begun on.
         InterruptedByUserError: stopped on request.
     """
     point = session.sized(label)
     if not needs_pilot(session, point) or session.has_tried_pilot(label):
         return point
     _await_endpoint(session, label, stop)
+    refuse_drift(session, label)
     run_pilot(session, point, stop)
     return session.sized(label)
 
@@ -75,6 +79,8 @@ def _attempt(session: Session, point: Point, stop: StopRequest) -> Next:
     """One attempt from preflight to verdict; a lost endpoint is waited for."""
     _await_endpoint(session, point.label, stop)
     room_for(session, [point.label])
+    session.hold.tell(point.label)
+    seen = look_before(session, point.label)
     attempt = session.records.new_attempt(
         session.campaign.campaign,
         point.label,
@@ -83,6 +89,7 @@ def _attempt(session: Session, point: Point, stop: StopRequest) -> Next:
         passes=point.sizing.passes,
         client_version=session.client.version,
     )
+    record_before(session, attempt, seen)
     running = Running(session, point, attempt, stop)
     begin(running)
     return take_in(running)

@@ -18,8 +18,10 @@ import yaml
 from core.campaign import Campaign
 from core.campaign_diff import changes_since, statement, system_key
 from core.client_config import TEMPLATES, client_config
-from core.errors import SetupError
+from core.errors import InputError, SetupError
 from core.estimate import Estimate, estimate, first_costs, scored_samples
+from core.identity import Identity
+from core.layout import instance_lock_path
 from core.plan import Plan, Point
 from core.preset_fill import too_few_samples
 from core.records import Phase, PointRecord, Records, open_records
@@ -30,7 +32,9 @@ from tasks.client import InstalledClient, inspect_client, validate_config
 from tasks.dataset import check_datasets
 from tasks.disk import check_room
 from tasks.endpoint import auth_headers, check_endpoint
+from tasks.instance import Hold, Wanted
 from tasks.patience import patient
+from tasks.probe import STEADY_LOOKS, check_probes, read_identity
 
 T = TypeVar("T")
 
@@ -43,6 +47,7 @@ class Session:
     client: InstalledClient
     accuracy_rows: Mapping[str, int]
     records: Records
+    hold: Hold
 
     @property
     def campaign(self) -> Campaign:
@@ -96,6 +101,7 @@ class Surroundings:
 
     client: InstalledClient
     accuracy_rows: Mapping[str, int]
+    identity: Identity
 
 
 def preflight(ready: Prepared) -> Surroundings:
@@ -119,7 +125,9 @@ def preflight(ready: Prepared) -> Surroundings:
     )
     _check_stand_in(campaign, client)
     _validate_all(ready, client)
-    return Surroundings(client=client, accuracy_rows=accuracy_rows)
+    check_probes(campaign, ready.env)
+    identity = read_identity(campaign, ready.env, STEADY_LOOKS)
+    return Surroundings(client=client, accuracy_rows=accuracy_rows, identity=identity)
 
 
 def enter(ready: Prepared, found: Surroundings, given_up: threading.Event) -> Session:
@@ -131,14 +139,15 @@ def enter(ready: Prepared, found: Surroundings, given_up: threading.Event) -> Se
         given_up: Set when nobody wants to wait for a database that is away.
 
     Raises:
-        InputError: the name is taken by a campaign that would measure something else.
+        InputError: the name is taken by a campaign that would measure something else, or its run
+            folders are elsewhere.
         SetupError: the records can't be opened.
     """
     patience = patient(ready.campaign.run.recovery_timeout_s, given_up)
     records = open_records(ready.paths.database_url, patience=patience)
     folder = ready.loaded.path.parent
     stated = statement(ready.campaign, folder)
-    entered = records.enter_campaign(
+    record = records.enter_campaign(
         ready.plan,
         text=ready.loaded.text,
         statement=stated,
@@ -147,19 +156,34 @@ def enter(ready: Prepared, found: Surroundings, given_up: threading.Event) -> Se
         runs_folder=ready.paths.runs,
         differences=lambda before: changes_since(before, stated),
     )
-    if _was_moved(ready.plan.campaign, Path(entered.runs_folder), ready.paths.runs):
-        records.relocate(ready.plan.campaign, ready.paths.runs)
+    recorded = Path(record.runs_folder)
+    if _was_moved(record.name, recorded, ready.paths.runs):
+        records.relocate(record.name, ready.paths.runs)
+    elif recorded != ready.paths.runs:
+        raise InputError(
+            f"records.runs: the run folders of {record.name} lie in {record.runs_folder} by its"
+            f" records, not in {ready.paths.runs}; name that place, or move them and"
+            f" `pareto relocate {record.name} {ready.paths.runs}`"
+        )
     return Session(
         prepared=ready,
         client=found.client,
         accuracy_rows=found.accuracy_rows,
         records=records,
+        hold=_hold(ready, records),
     )
 
 
 def _was_moved(name: str, recorded: Path, now: Path) -> bool:
     """Whether the campaign's folders lie in another runs folder than recorded, and only there."""
     return (now / name).is_dir() and not (recorded / name).exists()
+
+
+def _hold(ready: Prepared, records: Records) -> Hold:
+    """The instance of the campaign, not held yet."""
+    name = ready.campaign.instance.name
+    wanted = Wanted(name, ready.campaign.campaign, records.url.render_as_string())
+    return Hold.of(wanted, instance_lock_path(name, ready.env), records)
 
 
 def config_of(ready: Prepared, client: InstalledClient, point: Point, run: Path) -> str:

@@ -1,18 +1,17 @@
 """The guard: a small process that owns one client, from its start until nothing of it is left.
 
 `python -m tasks.guard SPEC.json`, in a session of its own with the client in another, so that a
-measurement outlives the orchestrator that asked for it. It holds the instance's lock, watches
+measurement outlives the orchestrator that asked for it. It inherits the instance's lock, watches
 progress, writes the status file and takes a stop request; it does not exit before the client's
 last process is gone. Standard library only, and so is all that it imports: nothing that is
 upgraded or broken around it can stop it.
 
-Exit codes: 0 the client ran and is gone, 2 unusable spec, 3 lock held, 4 client not startable.
+Exit codes: 0 the client ran and is gone, 2 unusable spec, 4 client not startable.
 """
 
 from __future__ import annotations
 
 import ctypes
-import fcntl
 import json
 import os
 import signal
@@ -77,10 +76,6 @@ MAX_PHASES = 64
 PR_SET_CHILD_SUBREAPER = 36
 
 
-class LockHeldError(Exception):
-    """Another guard holds the lock; the text is what it wrote into the lock file."""
-
-
 class Stop(NamedTuple):
     """Why the client has to end, and how long it may take to save what it has."""
 
@@ -99,7 +94,6 @@ class Guard:
     #: Signals that asked the guard itself to stop.
     asked: list[str]
     parser: ProgressParser = field(default_factory=ProgressParser)
-    lock: int | None = None
     logs: dict[Stream, FileIO] = field(default_factory=dict)
     signals: list[str] = field(default_factory=list)
     killed: dict[Process, str] = field(default_factory=dict)
@@ -138,25 +132,10 @@ class Guard:
 
     # Start
 
-    def take_lock(self) -> None:
-        """Locks the instance, or raises LockHeldError."""
-        if self.spec.lock_path is None:
-            return
-        lock = os.open(self.spec.lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            holder = os.pread(lock, CHUNK_BYTES, 0).decode("utf-8", "replace")
-            raise LockHeldError(holder) from None
-        own = {**asdict(self.status.guard), "boot_id": self.status.boot_id}
-        os.ftruncate(lock, 0)
-        os.pwrite(lock, json.dumps({**own, "status": str(self.spec.status_path)}).encode(), 0)
-        self.lock = lock
-
     def release_lock(self) -> None:
-        """Frees the instance, before the end is told: who reads that may lock at once."""
-        if self.lock is not None:
-            os.close(self.lock)
+        """Lets go of the instance, before the end is told: who reads that may lock at once."""
+        if self.spec.lock_fd is not None:
+            os.close(self.spec.lock_fd)
 
     def start_client(self) -> None:
         """Starts the client in its own session; raises OSError when that is impossible."""
@@ -177,7 +156,7 @@ class Guard:
                 stderr=out[Stream.STDERR],
                 start_new_session=True,
                 # The client holds the lock too: it stays locked when the guard is killed.
-                pass_fds=[] if self.lock is None else [self.lock],
+                pass_fds=[] if self.spec.lock_fd is None else [self.spec.lock_fd],
             )
 
     # Watch
@@ -371,12 +350,8 @@ def new_guard(spec: GuardSpec) -> Guard:
 def run(guard: Guard) -> int:
     """Guards one client from start to end; returns the exit code."""
     try:
-        guard.take_lock()
         guard.publish()  # the marker is on record before a process carries it
         guard.start_client()
-    except LockHeldError as error:
-        guard.publish_last(state=GuardState.REFUSED, holder=str(error))
-        return 3
     except OSError as error:
         guard.release_lock()
         end = GuardEnd(EndedBy.NOT_STARTED, f"client not started: {error}", time.time())

@@ -28,8 +28,6 @@ class GuardState(StrEnum):
     RUNNING = "running"
     STOPPING = "stopping"
     ENDED = "ended"
-    #: Another guard holds the lock.
-    REFUSED = "refused"
     #: Concluded by a reader, never written: the guard died before it could say how it ended.
     LOST = "lost"
 
@@ -57,8 +55,8 @@ class GuardSpec:
     stderr_path: Path
     status_path: Path
     stop_path: Path
-    #: Locked from before the client starts until its last process is gone; None for no lock.
-    lock_path: Path | None = None
+    #: Inherited descriptor of the instance's lock, held until the client's last process is gone.
+    lock_fd: int | None = None
     limits: Limits = field(default_factory=Limits)
     deadline_s: float | None = None
     #: From the interrupt to the kill; 0 kills at once.
@@ -138,8 +136,6 @@ class GuardStatus:
     tail: tuple[str, ...] = ()
     stop_reason: str | None = None
     orphaned_at: float | None = None
-    #: What the lock file says of its holder, when refused.
-    holder: str | None = None
     #: Names in shared memory that the client's processes use.
     shared_memory: tuple[str, ...] = ()
     end: GuardEnd | None = None

@@ -62,7 +62,7 @@ __all__ = [
 #: Names beside the status file: what the guard was started with, and what it complained about.
 SPEC_NAME, LOG_NAME = "guard.spec.json", "guard.log"
 #: States after which a status never changes.
-FINAL_STATES = frozenset({GuardState.ENDED, GuardState.REFUSED, GuardState.LOST})
+FINAL_STATES = frozenset({GuardState.ENDED, GuardState.LOST})
 #: Seconds for a guard to start its client; a tenth of a second is usual.
 START_TIMEOUT_S = 30.0
 #: Seconds between two looks at a guard that starts.
@@ -78,7 +78,7 @@ _IMPORT_ROOT = Path(__file__).resolve().parents[1]
 
 
 def start(spec: GuardSpec, env: Mapping[str, str]) -> None:
-    """Starts a guard in a session of its own; returns once its client runs or it is refused.
+    """Starts a guard in a session of its own; returns once its client runs.
 
     `env` is the client's environment, API key included: it is handed over in memory alone.
     Raises SetupError when guard or client cannot be started.
@@ -100,6 +100,7 @@ def start(spec: GuardSpec, env: Mapping[str, str]) -> None:
             stdout=log,
             stderr=log,
             start_new_session=True,
+            pass_fds=[] if spec.lock_fd is None else [spec.lock_fd],
         )
     threading.Thread(target=guard.wait, daemon=True).start()  # leaves no zombie behind
     _await_start(spec, guard)

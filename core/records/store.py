@@ -16,11 +16,12 @@ from dataclasses import asdict
 from pathlib import Path, PurePath
 from typing import Any, Unpack, cast
 
-from sqlalchemy import URL, CursorResult, Engine, select, update
+from sqlalchemy import URL, CursorResult, Engine, delete, select, update
 from sqlalchemy.orm import Session, joinedload, selectinload
 
 from core.errors import InputError, ParetoError
 from core.files import Manifest
+from core.fingerprint import Fingerprint
 from core.layout import attempt_path
 from core.plan import Plan, Point, as_plain
 from core.records.engine import WRITING, RecordsUnavailableError, reported, shown, to_json
@@ -29,6 +30,8 @@ from core.records.tables import (
     AttemptRow,
     CampaignRow,
     EventRow,
+    FingerprintRow,
+    LeaseRow,
     Phase,
     PointRow,
     RunFileRow,
@@ -42,11 +45,15 @@ from core.records.values import (
     CampaignRecord,
     EventRecord,
     Facts,
+    FingerprintRecord,
+    LeaseRecord,
     Owner,
     PointRecord,
     attempt_record,
     campaign_record,
     event_record,
+    fingerprint_record,
+    lease_record,
     manifest_entry,
     point_record,
 )
@@ -171,14 +178,6 @@ class Records:
                 row.flow_run_id = flow_run_id
             return campaign_record(row)
 
-    def relocate(self, name: str, runs_folder: Path) -> None:
-        """Record that a campaign's folders were moved as a whole; manifests hold no place."""
-        with self._write() as session:
-            row = self._campaign_row(session, name)
-            payload = {"from": row.runs_folder, "to": str(runs_folder)}
-            self._log(session, row.id, "campaign.relocated", payload)
-            row.runs_folder = str(runs_folder)
-
     def campaign(self, name: str) -> CampaignRecord:
         """The campaign of that name.
 
@@ -266,6 +265,7 @@ class Records:
                 point=point,
                 number=number,
                 phase=phase,
+                baseline=point.campaign.baseline,
                 state=AttemptState.PREPARED,
                 folder=str(attempt_path(point.campaign.name, point.label, number, phase)),
                 planned_samples=samples,
@@ -332,6 +332,136 @@ class Records:
         with self._read() as session:
             return tuple(attempt_record(row) for row in session.scalars(query))
 
+    # --- Fingerprints --------------------------------------------------------------------------
+
+    def record_fingerprint(self, attempt_id: int, moment: str, found: Fingerprint) -> None:
+        """Record what the system was at a moment of an attempt; the first one stays."""
+        with self._write() as session:
+            if session.get(FingerprintRow, (attempt_id, moment)) is None:
+                session.add(
+                    FingerprintRow(
+                        attempt_id=attempt_id,
+                        moment=moment,
+                        at=self._clock(),
+                        sha256=found.sha256,
+                        content=as_json(found.as_json()),
+                    )
+                )
+
+    def fingerprints(self, name: str) -> tuple[FingerprintRecord, ...]:
+        """All fingerprints of a campaign, in the order in which they were taken."""
+        with self._read() as session:
+            campaign = self._campaign_row(session, name)
+            rows = session.scalars(
+                select(FingerprintRow)
+                .join(AttemptRow, FingerprintRow.attempt_id == AttemptRow.id)
+                .join(PointRow, AttemptRow.point_id == PointRow.id)
+                .where(PointRow.campaign_id == campaign.id)
+                .order_by(AttemptRow.id, FingerprintRow.moment.desc())
+            )
+            return tuple(fingerprint_record(row) for row in rows)
+
+    def baseline(self, name: str) -> FingerprintRecord | None:
+        """The fingerprint of the curve: that of its first valid attempt; None: there is none."""
+        with self._read() as session:
+            campaign = self._campaign_row(session, name)
+            row = session.scalar(
+                select(FingerprintRow)
+                .join(AttemptRow, FingerprintRow.attempt_id == AttemptRow.id)
+                .join(PointRow, AttemptRow.point_id == PointRow.id)
+                .where(
+                    PointRow.campaign_id == campaign.id,
+                    AttemptRow.baseline == campaign.baseline,
+                    AttemptRow.phase == Phase.MEASURE,
+                    AttemptRow.state == AttemptState.VALID,
+                    FingerprintRow.moment == "before",
+                )
+                .order_by(AttemptRow.id)
+                .limit(1)
+            )
+            return None if row is None else fingerprint_record(row)
+
+    def rebase(self, name: str, reason: str) -> CampaignRecord:
+        """Begin the curve anew: attempts so far are kept, and no longer of it.
+
+        Raises:
+            AttemptRefusedError: an attempt is open.
+        """
+        with self._write() as session:
+            campaign = self._campaign_row(session, name)
+            points = session.scalars(select(PointRow).filter_by(campaign_id=campaign.id)).all()
+            for attempt in (attempt for point in points for attempt in point.attempts):
+                if attempt.state in OPEN_STATES:
+                    raise AttemptRefusedError(
+                        f"{attempt.point.label} attempt {attempt.number} of {name} is"
+                        f" {attempt.state}; `pareto run` it to its end first"
+                    )
+            campaign.baseline += 1
+            payload = {"baseline": campaign.baseline, "reason": reason}
+            self._log(session, campaign.id, "campaign.rebased", payload)
+            return campaign_record(campaign)
+
+    def relocate(self, name: str, runs_folder: Path) -> CampaignRecord:
+        """Record that a campaign's run folders lie in another place now."""
+        with self._write() as session:
+            campaign = self._campaign_row(session, name)
+            payload = {"before": campaign.runs_folder, "now": str(runs_folder)}
+            campaign.runs_folder = str(runs_folder)
+            self._log(session, campaign.id, "campaign.relocated", payload)
+            return campaign_record(campaign)
+
+    # --- Leases --------------------------------------------------------------------------------
+
+    def take_lease(
+        self, instance: str, campaign: str, owner: Owner, seen: LeaseRecord | None = None
+    ) -> LeaseRecord:
+        """Take the lease of an instance if it is free, or still as it was seen to be.
+
+        Returns:
+            The lease as it is now: the owner's, or of somebody else who holds it.
+        """
+        with self._write() as session:
+            row = session.get(LeaseRow, instance)
+            now = None if row is None else lease_record(row)
+            if row is not None and now != seen:
+                return lease_record(row)
+            if row is not None:
+                session.delete(row)
+                session.flush()
+            taken = LeaseRow(
+                instance=instance,
+                campaign=campaign,
+                since=self._clock(),
+                beat=0,
+                **asdict(owner),
+            )
+            session.add(taken)
+            session.flush()
+            return lease_record(taken)
+
+    def lease(self, instance: str) -> LeaseRecord | None:
+        """Who measures an instance; None: nobody."""
+        with self._read() as session:
+            row = session.get(LeaseRow, instance)
+            return None if row is None else lease_record(row)
+
+    def beat_lease(
+        self, instance: str, owner: Owner, label: str | None, client_until: float | None
+    ) -> bool:
+        """Say that the owner lives and what it does; False: the lease is no longer its own."""
+        with self._write() as session:
+            changed = session.execute(
+                update(LeaseRow)
+                .filter_by(instance=instance, **asdict(owner))
+                .values(beat=LeaseRow.beat + 1, label=label, client_until=client_until)
+            )
+            return cast("CursorResult[Any]", changed).rowcount == 1
+
+    def drop_lease(self, instance: str, owner: Owner) -> None:
+        """Give a lease back, if it is still the owner's."""
+        with self._write() as session:
+            session.execute(delete(LeaseRow).filter_by(instance=instance, **asdict(owner)))
+
     # --- Run folders ---------------------------------------------------------------------------
 
     def record_folder(self, attempt_id: int, path: PurePath, manifest: Manifest) -> AttemptRecord:
@@ -376,6 +506,19 @@ class Records:
         with self._write() as session:
             campaign = self._campaign_row(session, name)
             return event_record(self._log(session, campaign.id, kind, payload, attempt_id))
+
+    def attempt_events(self, attempt_id: int, kind: str) -> tuple[EventRecord, ...]:
+        """The events of one kind that an attempt left, oldest first."""
+        query = select(EventRow).filter_by(attempt_id=attempt_id, kind=kind).order_by(EventRow.id)
+        with self._read() as session:
+            return tuple(event_record(row) for row in session.scalars(query))
+
+    def campaign_events(self, name: str, kind: str) -> tuple[EventRecord, ...]:
+        """The campaign's events of one kind, oldest first."""
+        with self._read() as session:
+            campaign = self._campaign_row(session, name)
+            query = select(EventRow).filter_by(campaign_id=campaign.id, kind=kind)
+            return tuple(event_record(row) for row in session.scalars(query.order_by(EventRow.id)))
 
     def events(self, name: str, after_id: int = 0) -> tuple[EventRecord, ...]:
         """The campaign's events after an id, oldest first, at most `EVENTS_LIMIT` a call.
@@ -572,6 +715,7 @@ def _new_campaign(
         plan=as_json(as_plain(plan)),
         c_max=plan.c_max,
         c_min=plan.c_min,
+        baseline=1,
     )
 
 
@@ -649,7 +793,8 @@ def _changed_campaign(name: str, altering: Sequence[str]) -> str:
 def _refuse_second_attempt(point: PointRow) -> None:
     where = f"point {point.label} of {point.campaign.name}"
     for attempt in point.attempts:
-        if attempt.state is AttemptState.VALID and attempt.phase == Phase.MEASURE:
+        is_of_curve = attempt.phase == Phase.MEASURE and attempt.baseline == point.campaign.baseline
+        if attempt.state is AttemptState.VALID and is_of_curve:
             raise AttemptRefusedError(
                 f"{where}: attempt {attempt.number} is valid, and a valid point is never measured"
                 " again"

@@ -181,6 +181,7 @@ class CampaignRow(Base):
     seed_set_id: Mapped[int] = mapped_column(ForeignKey("seed_set.id"))
     flow_run_id: Mapped[str | None]
     wish: Mapped[str | None] = mapped_column(String(16))  # what a running flow is asked to do
+    baseline: Mapped[int]  # from 1; raised by each rebase: only its attempts are of this curve
 
     seed_set: Mapped[SeedSetRow] = relationship(lazy="joined", innerjoin=True)
 
@@ -225,6 +226,7 @@ class AttemptRow(Base):
             "uq_attempt_valid",
             "point_id",
             "phase",
+            "baseline",
             unique=True,
             sqlite_where=text("state = 'valid'"),
             postgresql_where=text("state = 'valid'"),
@@ -242,6 +244,7 @@ class AttemptRow(Base):
     point_id: Mapped[int] = mapped_column(ForeignKey("point.id"))
     number: Mapped[int]  # from 1, within the point
     phase: Mapped[str] = mapped_column(String(16))
+    baseline: Mapped[int]  # the campaign's when the attempt began
     state: Mapped[AttemptState]
     folder: Mapped[str]  # relative to the campaign's runs folder
     planned_samples: Mapped[int | None] = mapped_column(BigInteger)
@@ -290,6 +293,41 @@ class RunFileRow(Base):
     name: Mapped[str] = mapped_column(FileName, primary_key=True)  # relative
     size_bytes: Mapped[int] = mapped_column(BigInteger)
     sha256: Mapped[str] = mapped_column(String(64))
+
+
+class FingerprintRow(Base):
+    """The system at one moment of an attempt; written once."""
+
+    __tablename__ = "fingerprint"
+    __table_args__ = (
+        CheckConstraint("moment IN ('before', 'after')", name="moment"),
+        CheckConstraint("length(sha256) = 64", name="sha256"),
+    )
+
+    attempt_id: Mapped[int] = mapped_column(ForeignKey("attempt.id"), primary_key=True)
+    moment: Mapped[str] = mapped_column(String(16), primary_key=True)
+    at: Mapped[float]
+    sha256: Mapped[str] = mapped_column(String(64))
+    content: Mapped[dict[str, Any]]  # version, parts and their digests
+
+    attempt: Mapped[AttemptRow] = relationship()
+
+
+class LeaseRow(Base):
+    """Who measures an instance, across all machines that share the records."""
+
+    __tablename__ = "lease"
+
+    instance: Mapped[str] = mapped_column(primary_key=True)
+    campaign: Mapped[str]
+    label: Mapped[str | None]  # the point under way
+    since: Mapped[float]
+    beat: Mapped[int] = mapped_column(BigInteger)  # raised while the holder lives
+    client_until: Mapped[float | None]  # a client may run until then; None: none does
+    host: Mapped[str]
+    boot_id: Mapped[str]
+    pid: Mapped[int]
+    start_time: Mapped[int] = mapped_column(BigInteger)
 
 
 class EventRow(Base):

@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from typing import Any, TypedDict
 
 from core.files import ManifestEntry
+from core.fingerprint import Fingerprint, fingerprint_from_json
 from core.records.tables import (
     AttemptRow,
     CampaignRow,
     EventRow,
+    FingerprintRow,
+    LeaseRow,
     Phase,
     PointRow,
     RunFileRow,
@@ -68,6 +71,7 @@ class AttemptRecord:
     label: str
     number: int
     phase: str
+    baseline: int  # attempts of another than the campaign's are not of its curve
     state: AttemptState
     folder: str  # relative to the campaign's runs folder
     planned_samples: int | None
@@ -99,6 +103,7 @@ class PointRecord:
     load_pattern: str
     min_duration_ms: int
     skipped: str | None  # why the last run left it out
+    baseline: int  # the campaign's
     attempts: tuple[AttemptRecord, ...]
 
     @property
@@ -116,8 +121,12 @@ class PointRecord:
 
     @property
     def measurements(self) -> tuple[AttemptRecord, ...]:
-        """The attempts at the point itself, without pilots."""
-        return tuple(attempt for attempt in self.attempts if attempt.phase == Phase.MEASURE)
+        """The attempts of this curve at the point itself: no pilots, none from before a rebase."""
+        return tuple(
+            attempt
+            for attempt in self.attempts
+            if attempt.phase == Phase.MEASURE and attempt.baseline == self.baseline
+        )
 
 
 @dataclass(frozen=True)
@@ -139,6 +148,45 @@ class CampaignRecord:
     seed_set: SeedSet
     flow_run_id: str | None
     wish: Wish | None  # what a running flow is asked to do
+    baseline: int  # from 1; raised by each rebase
+
+
+@dataclass(frozen=True)
+class FingerprintRecord:
+    """The system at one moment of an attempt."""
+
+    attempt_id: int
+    label: str
+    number: int
+    baseline: int
+    state: AttemptState
+    moment: str  # before or after
+    at: float
+    sha256: str
+    content: dict[str, Any]
+
+    @property
+    def fingerprint(self) -> Fingerprint:
+        """The fingerprint itself.
+
+        Raises:
+            SetupError: it is of another version.
+            ParetoError: it was changed.
+        """
+        return fingerprint_from_json(self.content)
+
+
+@dataclass(frozen=True)
+class LeaseRecord:
+    """Who measures an instance."""
+
+    instance: str
+    campaign: str
+    label: str | None
+    since: float
+    beat: int
+    client_until: float | None  # a client may run until then; None: none does
+    owner: Owner
 
 
 @dataclass(frozen=True)
@@ -170,6 +218,7 @@ def campaign_record(row: CampaignRow) -> CampaignRecord:
         seed_set=seed_set_of(row.seed_set),
         flow_run_id=row.flow_run_id,
         wish=Wish(row.wish) if row.wish else None,
+        baseline=row.baseline,
     )
 
 
@@ -197,6 +246,7 @@ def point_record(row: PointRow) -> PointRecord:
         load_pattern=row.load_pattern,
         min_duration_ms=row.min_duration_ms,
         skipped=row.skipped,
+        baseline=row.campaign.baseline,
         attempts=tuple(attempt_record(attempt) for attempt in row.attempts),
     )
 
@@ -209,6 +259,7 @@ def attempt_record(row: AttemptRow) -> AttemptRecord:
         label=row.point.label,
         number=row.number,
         phase=row.phase,
+        baseline=row.baseline,
         state=row.state,
         folder=row.folder,
         planned_samples=row.planned_samples,
@@ -240,6 +291,34 @@ def folder_record(row: RunFolderRow) -> FolderRecord:
 def manifest_entry(row: RunFileRow) -> ManifestEntry:
     """Row → value."""
     return ManifestEntry(name=row.name, size_bytes=row.size_bytes, sha256=row.sha256)
+
+
+def fingerprint_record(row: FingerprintRow) -> FingerprintRecord:
+    """Row → value."""
+    return FingerprintRecord(
+        attempt_id=row.attempt_id,
+        label=row.attempt.point.label,
+        number=row.attempt.number,
+        baseline=row.attempt.baseline,
+        state=row.attempt.state,
+        moment=row.moment,
+        at=row.at,
+        sha256=row.sha256,
+        content=row.content,
+    )
+
+
+def lease_record(row: LeaseRow) -> LeaseRecord:
+    """Row → value."""
+    return LeaseRecord(
+        instance=row.instance,
+        campaign=row.campaign,
+        label=row.label,
+        since=row.since,
+        beat=row.beat,
+        client_until=row.client_until,
+        owner=Owner(row.host, row.boot_id, row.pid, row.start_time),
+    )
 
 
 def event_record(row: EventRow) -> EventRecord:

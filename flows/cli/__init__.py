@@ -18,12 +18,16 @@ from flows.cli.calibrate import calibrate
 from flows.cli.check import check
 from flows.cli.db import upgrade
 from flows.cli.demo import demo
+from flows.cli.drift import drift
 from flows.cli.init import init
 from flows.cli.plan import plan
+from flows.cli.rebase import rebase
+from flows.cli.relocate import relocate
 from flows.cli.retry import retry
 from flows.cli.run import run
 from flows.cli.runs import runs
 from flows.cli.status import status
+from flows.cli.verify import verify
 
 
 def _version() -> str:
@@ -41,18 +45,8 @@ app = cyclopts.App(
     result_action="return_value",
 )
 for _command in (
-    init,
-    plan,
-    check,
-    calibrate,
-    run,
-    status,
-    retry,
-    runs,
-    pause,
-    resume,
-    cancel,
-    demo,
+    *(init, plan, check, calibrate, run, status, retry, runs),
+    *(pause, resume, cancel, drift, rebase, verify, relocate, demo),
 ):
     app.command(_command)
 db = cyclopts.App(name="db", help="Look after the records database.")

@@ -14,6 +14,7 @@ def check(file: Path) -> int:
     Args:
         file: The campaign YAML.
     """
+    from core.identity import unverifiable
     from flows.prepare import prepare
     from flows.session import preflight
 
@@ -22,6 +23,7 @@ def check(file: Path) -> int:
     urls = ", ".join(ready.campaign.endpoint.urls)
     scored = [f"{name} {count} rows" for name, count in found.accuracy_rows.items()]
     print(f"endpoint   {urls} serves {ready.campaign.model.name}")
+    print(f"instance   {unverifiable(found.identity) or 'a restart would be seen'}")
     print(f"client     version {found.client.version}, every configuration accepted")
     print(f"datasets   {ready.plan.dataset_rows} performance rows; {', '.join(scored) or 'none'}")
     print(f"room       enough at {ready.paths.runs}")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import InputError, ParetoError, SetupError
+from core.identity import unverifiable
 from core.overview import offline_note, point_rows
 from core.records import RecordsUnavailableError
 from core.records.engine import shown
@@ -37,8 +38,11 @@ def drive(
     """
     campaign = ready.campaign
     print(f"checking {campaign.campaign}: datasets, endpoint, client, configurations, room")
+    found = preflight(ready)
+    if warning := unverifiable(found.identity):
+        print(f"warning: the instance is {warning}")
     stop = StopRequest()
-    session = enter(ready, preflight(ready), stop.asked)
+    session = enter(ready, found, stop.asked)
     if campaign.rehearsal:
         print(f"REHEARSAL (time scale {ready.plan.time_scale:g}): nothing here is a measurement")
     _tell_costs(session, points, calibrate)

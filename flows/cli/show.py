@@ -12,12 +12,14 @@ from rich.console import Console
 from rich.table import Table
 
 from core.estimate import Estimate, Span
+from core.fingerprint import PARTS
 from core.plan import Plan, band_name
 from core.status import PointState
 
 if TYPE_CHECKING:  # the records load SQL, which `pareto plan` can do without
     from core.overview import PointRow
     from core.records import CampaignRecord, PointRecord
+    from flows.drift import DriftRow
 
 #: Columns of a table that goes to a pipe or a file.
 _WIDE = 400
@@ -186,7 +188,9 @@ def campaigns_table(campaigns: Sequence[CampaignRecord]) -> Table:
 def attempts_table(campaign: CampaignRecord, points: Sequence[PointRecord]) -> Table:
     """Every attempt of a campaign with its run folder."""
     title = _marked(campaign.name, rehearsal=campaign.rehearsal)
-    table = _table(title, "point", "attempt", "state", "started", "took", "exit", "ended by")
+    table = _table(
+        title, "point", "attempt", "baseline", "state", "started", "took", "exit", "ended by"
+    )
     table.add_column("why")
     table.add_column("folder", overflow="fold")
     for attempt in (attempt for point in points for attempt in point.attempts):
@@ -194,6 +198,7 @@ def attempts_table(campaign: CampaignRecord, points: Sequence[PointRecord]) -> T
         table.add_row(
             attempt.label,
             str(attempt.number) if attempt.phase == "measure" else f"pilot {attempt.number}",
+            str(attempt.baseline),
             attempt.state,
             time_text(attempt.started_at),
             _unit(took_s, "s") if attempt.ended_at and attempt.started_at else "–",
@@ -202,6 +207,18 @@ def attempts_table(campaign: CampaignRecord, points: Sequence[PointRecord]) -> T
             attempt.reason or "",
             attempt.folder,
         )
+    return table
+
+
+def drift_table(campaign: CampaignRecord, rows: Sequence[DriftRow]) -> Table:
+    """Looks at the system by part: = as the baseline, ≠ not."""
+    title = _marked(campaign.name, rehearsal=campaign.rehearsal)
+    table = _table(title, "point", "attempt", "look", "baseline", "state", *PARTS, "fingerprint")
+    for row in rows:
+        cells = ("[red]≠[/]" if part in row.differs else "=" for part in PARTS)
+        baseline = f"{row.baseline}{'' if row.baseline == campaign.baseline else ', not of curve'}"
+        numbers = (str(row.number), row.moment, baseline, row.state)
+        table.add_row(row.label, *numbers, *cells, row.sha256[:12])
     return table
 
 

@@ -88,6 +88,7 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("--port", type=int, default=0, help="0 takes a free port")
     command.add_argument("--address-file", type=Path, help="gets the URL once it listens")
     command.add_argument("--model", default="rehearsal-model", help="the only model served")
+    command.add_argument("--server-version", default=SERVER_NAME, help="what /version says")
     command.add_argument("--request-log", type=Path, help="JSON lines, one a request")
     command.add_argument("--api-key-env", help="name of the variable that holds the key wanted")
     for part in fields(SpeedModel):
@@ -118,6 +119,7 @@ def _service(arguments: argparse.Namespace, log: IO[bytes] | None) -> Service:
         faults=Faults(**{part.name: given[part.name] for part in fields(Faults)}),
         api_key=_api_key(arguments.api_key_env),
         request_log=log,
+        version=arguments.server_version,
     )
 
 

@@ -102,6 +102,7 @@ class Service:
     faults: Faults
     api_key: str | None = None
     request_log: IO[bytes] | None = None
+    version: str = SERVER_NAME
     started_at: float = field(default_factory=time.time)
     in_flight: int = 0
     stalled: int = 0
@@ -127,7 +128,7 @@ class Service:
             case "GET", "/health":
                 await exchange.respond(200, b'{"status":"ok"}')
             case "GET", "/version":
-                await exchange.respond(200, orjson.dumps({"version": SERVER_NAME}))
+                await exchange.respond(200, orjson.dumps({"version": self.version}))
             case "GET", "/metrics":
                 await exchange.respond(200, self._metrics().encode(), _TEXT)
             case "GET", "/v1/models":

@@ -6,7 +6,13 @@ from typing import Any
 import pytest
 import yaml
 
-from core.client_config import PER_POINT_KEYS, check_template, client_config, merged
+from core.client_config import (
+    PER_POINT_KEYS,
+    check_template,
+    client_config,
+    config_of_curve,
+    merged,
+)
 from core.errors import SetupError
 from core.plan import make_plan
 from tests.campaigns import make_campaign
@@ -153,6 +159,19 @@ def test_points_of_a_curve_differ_only_in_the_per_point_keys() -> None:
     """The consistency of a curve rests on this."""
     differing = set(_differences(config("c0064"), config("c0001")))
     assert differing <= set(PER_POINT_KEYS) | {"settings.load_pattern.target_concurrency"}
+
+
+def test_what_a_curve_has_in_common_is_the_same_at_all_points() -> None:
+    """No per-point key is left, nor a waiting time; everything else is; nothing is changed."""
+    point = config("c0064")
+    common = config_of_curve(point)
+    assert common == config_of_curve(config("c0001"))
+    assert "report_dir" not in common
+    assert "load_pattern" not in common["settings"]
+    assert point == config("c0064")
+    waits = {"timeouts": {"endpoint_response_idle_timeout_s": 3, "other": 1}}
+    settings = config_of_curve({"settings": waits})["settings"]
+    assert settings == {"timeouts": {"other": 1}}
 
 
 def _differences(left: dict[str, Any], right: dict[str, Any], prefix: str = "") -> list[str]:

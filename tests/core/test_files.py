@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from core import files
-from core.files import Change, Difference, manifest, verify, write_atomic
+from core.files import Change, Difference, glance, manifest, told, verify, write_atomic
 
 
 @pytest.fixture
@@ -230,3 +230,43 @@ def test_read_only_folders_keep_their_content(folder: Path) -> None:
     assert folder.stat().st_mode & stat.S_IWUSR
     assert folder.parent.stat().st_mode == before
     assert verify(folder, recorded) == []
+
+
+def renamed(folder: Path) -> None:
+    """One file has another name."""
+    (folder / "events.jsonl").rename(folder / "metrics" / "e")
+
+
+def linked(folder: Path) -> None:
+    """A link takes the place of a file."""
+    (folder / "report.txt").unlink()
+    (folder / "report.txt").symlink_to("config.yaml")
+
+
+@pytest.mark.parametrize(
+    ("change", "glanced", "read"),
+    [
+        (lambda _folder: None, [], []),
+        (renamed, ["events.jsonl: renamed to metrics/e"], ["events.jsonl: renamed to metrics/e"]),
+        (linked, ["report.txt: size differs (8 → 11 bytes)"], None),
+        (
+            lambda f: (f / "report.txt").write_bytes(b"name: c\n"),
+            [],
+            ["report.txt: content differs"],
+        ),
+        (lambda f: (f / "new").write_bytes(b"x"), ["new: extra"], None),
+        (lambda f: (f / "report.txt").unlink(), ["report.txt: missing"], None),
+        (
+            lambda f: (f / "report.txt").write_bytes(b""),
+            ["report.txt: size differs (8 → 0 bytes)"],
+            None,
+        ),
+    ],
+)
+def test_changes_are_told_by_name_and_size_alone_or_read_whole(
+    folder: Path, change: Callable[[Path], object], glanced: list[str], read: list[str] | None
+) -> None:
+    recorded = manifest(folder)
+    change(folder)
+    assert told(recorded, glance(folder, recorded)) == glanced
+    assert told(recorded, manifest(folder)) == (glanced if read is None else read)

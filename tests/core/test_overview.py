@@ -41,6 +41,7 @@ def attempt(number: int, state: AttemptState, **facts: Any) -> AttemptRecord:
         "label": "c0004",
         "number": number,
         "phase": "measure",
+        "baseline": 1,
         "state": state,
         "folder": f"curve/c0004/attempt-{number:02d}",
         "planned_samples": 96,
@@ -73,6 +74,7 @@ def point(*attempts: AttemptRecord, label: str = "c0004", level: int = 4) -> Poi
         load_pattern="concurrency",
         min_duration_ms=600_000,
         skipped=None,
+        baseline=1,
         attempts=attempts,
     )
 
@@ -95,6 +97,7 @@ def campaign(**facts: Any) -> CampaignRecord:
         "seed_set": SeedSet("A", 2**63 + 1, 2**63 + 2, 3, ("2026-12-C0",)),
         "flow_run_id": None,
         "wish": None,
+        "baseline": 1,
     }
     return CampaignRecord(**(values | facts))
 

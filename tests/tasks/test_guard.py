@@ -77,14 +77,17 @@ class Attempt:
             stderr_path=self.folder / "stderr.log",
             status_path=self.folder / "guard.json",
             stop_path=self.folder / "stop.json",
-            lock_path=self.folder / "lock",
             limits=FAST,
             grace_s=0.4,
         )
         return replace(spec, **changes)
 
     def start(self, script: str, **changes: Any) -> None:
-        supervise.start(self.spec(script, **changes), os.environ)
+        """Start a guard that inherits the lock; the caller lets go of its own hold on it."""
+        with (self.folder / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            spec = self.spec(script, **{"lock_fd": lock.fileno(), **changes})
+            supervise.start(spec, os.environ)
 
     def run(self, script: str, **changes: Any) -> GuardStatus:
         self.start(script, **changes)
@@ -547,19 +550,13 @@ def test_a_bug_in_the_guard_leaves_no_client(attempt: Attempt) -> None:
 # Lock
 
 
-def test_an_instance_is_locked_for_one_guard_at_a_time(attempt: Attempt, tmp_path: Path) -> None:
-    """A second guard on the same instance starts nothing and says who holds the lock."""
+def test_guard_and_client_hold_the_lock_that_they_inherit(attempt: Attempt) -> None:
+    """Its orchestrator may let go of it or die: it is free only when the client is gone."""
     attempt.start("perform(); forever()", limits=Limits())
-    (tmp_path / "second").mkdir()
-    second = Attempt(tmp_path / "second")
-    second.start("open('ran', 'w')", lock_path=attempt.folder / "lock")
-    refused = second.follow()
-    assert refused.state is GuardState.REFUSED
-    assert refused.holder is not None
-    holder = json.loads(refused.holder)
-    assert holder["pid"] == attempt.status().guard.pid
-    assert holder["status"] == str(attempt.folder / "guard.json")
-    assert not (second.folder / "ran").exists()
+    assert not attempt.lock_is_free()
+    supervise.request_stop(attempt.folder / "stop.json", "enough", at_once=True)
+    attempt.follow()
+    assert attempt.lock_is_free()
 
 
 def test_the_lock_is_free_when_the_end_is_told(attempt: Attempt) -> None:

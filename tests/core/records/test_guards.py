@@ -60,7 +60,7 @@ def test_what_is_append_only_is_neither_changed_nor_deleted(
 
 
 @pytest.mark.parametrize("engine_name", ["postgresql"])
-@pytest.mark.parametrize("table", ["event", "run_file", "attempt"])
+@pytest.mark.parametrize("table", ["event", "run_file", "fingerprint", "attempt"])
 def test_what_is_append_only_is_not_emptied(records: Records, attempt_id: int, table: str) -> None:
     with pytest.raises(IntegrityError, match="is never emptied"):
         run(records, f"TRUNCATE {table} CASCADE")
@@ -87,8 +87,8 @@ def test_every_state_without_successors_is_guarded() -> None:
 
 def copy_of_attempt(**changes: str) -> str:
     """SQL that inserts the attempt's row once more, with other values in some columns."""
-    columns = ["point_id", "number", "phase", "state", "folder", "created_at", "host", "boot_id"]
-    columns += ["pid", "start_time"]
+    columns = ["point_id", "number", "phase", "baseline", "state", "folder", "created_at"]
+    columns += ["host", "boot_id", "pid", "start_time"]
     values = [changes.get(column, column) for column in columns]
     return f"INSERT INTO attempt ({', '.join(columns)}) SELECT {', '.join(values)} FROM attempt"
 

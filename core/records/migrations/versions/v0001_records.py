@@ -1,7 +1,8 @@
-"""Version 0001: campaigns, points, attempts, run folders, seed sets and the event log.
+"""Version 0001: campaigns, points, attempts, run folders, fingerprints, leases, seed sets, events.
 
-The triggers refuse changes of what is final, whoever asks: the event log and manifests are
-append-only, an attempt whose state is final is never updated, and no attempt is ever deleted.
+The triggers refuse changes of what is final, whoever asks: the event log, manifests and
+fingerprints are append-only, an attempt whose state is final is never updated, and no attempt is
+ever deleted.
 """
 
 import sqlalchemy as sa
@@ -16,6 +17,8 @@ GUARDS = [
     ("event", "DELETE", "the event log is append-only"),
     ("run_file", "UPDATE", "a recorded manifest is never changed"),
     ("run_file", "DELETE", "a recorded manifest is never changed"),
+    ("fingerprint", "UPDATE", "a recorded fingerprint is never changed"),
+    ("fingerprint", "DELETE", "a recorded fingerprint is never changed"),
     ("attempt", "UPDATE", "an attempt with a final state is never changed"),
     ("attempt", "DELETE", "attempts are never deleted"),
 ]
@@ -29,6 +32,8 @@ def upgrade() -> None:
     _create_point()
     _create_attempt()
     _create_run_folder()
+    _create_fingerprint()
+    _create_lease()
     _create_event()
     if op.get_bind().dialect.name == "sqlite":
         _guard_sqlite()
@@ -74,6 +79,7 @@ def _create_campaign() -> None:
         sa.Column("seed_set_id", sa.Integer(), nullable=False),
         sa.Column("flow_run_id", sa.Text()),
         sa.Column("wish", sa.String(16)),
+        sa.Column("baseline", sa.Integer(), nullable=False),
         sa.CheckConstraint(
             "rehearsal = (time_scale IS NOT NULL)", name=op.f("ck_campaign_rehearsal_has_scale")
         ),
@@ -112,6 +118,7 @@ def _create_attempt() -> None:
         sa.Column("point_id", sa.Integer(), nullable=False),
         sa.Column("number", sa.Integer(), nullable=False),
         sa.Column("phase", sa.String(16), nullable=False),
+        sa.Column("baseline", sa.Integer(), nullable=False),
         sa.Column("state", sa.String(16), nullable=False),
         sa.Column("folder", sa.Text(), nullable=False),
         sa.Column("planned_samples", sa.BigInteger()),
@@ -140,7 +147,7 @@ def _create_attempt() -> None:
         sa.UniqueConstraint("point_id", "phase", "number", name="uq_attempt_point_id_phase_number"),
     )
     _create_partial_index("uq_attempt_open", ["point_id"], "state IN ('prepared', 'running')")
-    _create_partial_index("uq_attempt_valid", ["point_id", "phase"], "state = 'valid'")
+    _create_partial_index("uq_attempt_valid", ["point_id", "phase", "baseline"], "state = 'valid'")
 
 
 def _create_partial_index(name: str, columns: list[str], where: str) -> None:
@@ -182,6 +189,38 @@ def _create_run_folder() -> None:
     )
 
 
+def _create_fingerprint() -> None:
+    op.create_table(
+        "fingerprint",
+        sa.Column("attempt_id", sa.Integer(), nullable=False),
+        sa.Column("moment", sa.String(16), nullable=False),
+        sa.Column("at", sa.Double(), nullable=False),
+        sa.Column("sha256", sa.String(64), nullable=False),
+        sa.Column("content", sa.JSON(), nullable=False),
+        sa.CheckConstraint("moment IN ('before', 'after')", name=op.f("ck_fingerprint_moment")),
+        sa.CheckConstraint("length(sha256) = 64", name=op.f("ck_fingerprint_sha256")),
+        sa.ForeignKeyConstraint(["attempt_id"], ["attempt.id"], name="fk_fingerprint_attempt_id"),
+        sa.PrimaryKeyConstraint("attempt_id", "moment", name="pk_fingerprint"),
+    )
+
+
+def _create_lease() -> None:
+    op.create_table(
+        "lease",
+        sa.Column("instance", sa.Text(), nullable=False),
+        sa.Column("campaign", sa.Text(), nullable=False),
+        sa.Column("label", sa.Text()),
+        sa.Column("since", sa.Double(), nullable=False),
+        sa.Column("beat", sa.BigInteger(), nullable=False),
+        sa.Column("client_until", sa.Double()),
+        sa.Column("host", sa.Text(), nullable=False),
+        sa.Column("boot_id", sa.Text(), nullable=False),
+        sa.Column("pid", sa.Integer(), nullable=False),
+        sa.Column("start_time", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("instance", name="pk_lease"),
+    )
+
+
 def _create_event() -> None:
     op.create_table(
         "event",
@@ -218,7 +257,7 @@ def _guard_postgresql() -> None:
             f"CREATE TRIGGER guard_{table}_{change.lower()} BEFORE {change} ON {table}"
             f" FOR EACH ROW {when} EXECUTE FUNCTION pareto_refuse('{reason}')"
         )
-    for table in ("event", "run_file", "attempt"):
+    for table in ("event", "run_file", "fingerprint", "attempt"):
         op.execute(
             f"CREATE TRIGGER guard_{table}_truncate BEFORE TRUNCATE ON {table}"
             f" EXECUTE FUNCTION pareto_refuse('{table} is never emptied')"

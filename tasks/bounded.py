@@ -1,0 +1,145 @@
+"""Reads what a command prints or a URL sends, bounded in time and size; never through a shell."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import httpx
+
+#: Bytes read at once.
+CHUNK_BYTES = 64 * 1024
+#: Bytes of a command's errors that are kept to be shown.
+_SHOWN_BYTES = 2000
+
+
+class UnreadableError(Exception):
+    """It can't be read; the text says why, for a message that says what was to be read."""
+
+
+class NotOfferedError(Exception):
+    """The server has no such path, or not for us."""
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """How much is waited for and taken."""
+
+    timeout_s: float
+    max_bytes: int
+
+
+def command_output(command: Sequence[str], env: Mapping[str, str], bounds: Bounds) -> bytes:
+    """What a command prints; it and what it started are gone when this returns.
+
+    Raises:
+        UnreadableError: not there, failed, took or printed too much.
+    """
+    try:
+        process = subprocess.Popen(
+            list(command),
+            env=dict(env),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as problem:
+        reason = getattr(problem, "strerror", None) or problem
+        raise UnreadableError(f"{command[0]!r} can't be run: {reason}") from None
+    with process:
+        try:
+            printed, complaints = _both(process, bounds)
+            code = process.wait(max(0.0, bounds.timeout_s))
+        except subprocess.TimeoutExpired:
+            raise UnreadableError(_too_slow(bounds)) from None
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+    if code != 0:
+        said = complaints.decode("utf-8", "replace").strip().splitlines()[-1:] or ["nothing"]
+        raise UnreadableError(f"ended with exit code {code}, saying {said[0]!r}")
+    return printed
+
+
+def _both(process: subprocess.Popen[bytes], bounds: Bounds) -> tuple[bytes, bytes]:
+    """Output and errors up to their ends; of the errors only the last bytes are kept."""
+    assert process.stdout is not None
+    assert process.stderr is not None
+    deadline_s = time.monotonic() + bounds.timeout_s
+    kept = {process.stdout: b"", process.stderr: b""}
+    with selectors.DefaultSelector() as selector:
+        for stream in kept:
+            selector.register(stream, selectors.EVENT_READ, stream)
+        while selector.get_map():
+            left_s = deadline_s - time.monotonic()
+            ready = selector.select(left_s) if left_s > 0 else []
+            if not ready:
+                raise UnreadableError(_too_slow(bounds))
+            for key, _ in ready:
+                data = os.read(key.fd, CHUNK_BYTES)
+                if not data:
+                    selector.unregister(key.fileobj)
+                kept[key.data] += data
+            kept[process.stderr] = kept[process.stderr][-_SHOWN_BYTES:]
+            if len(kept[process.stdout]) > bounds.max_bytes:
+                raise UnreadableError(_too_much(bounds))
+    return kept[process.stdout], kept[process.stderr]
+
+
+def get_body(http: httpx.Client, path: str, bounds: Bounds) -> bytes | None:
+    """The body that a path answers with; None: the server doesn't offer it to us.
+
+    Raises:
+        UnreadableError: no connection, a server error, or it took or sent too much.
+    """
+    try:
+        return b"".join(get_chunks(http, path, bounds))
+    except NotOfferedError:
+        return None
+
+
+def get_chunks(http: httpx.Client, path: str, bounds: Bounds) -> Iterator[bytes]:
+    """The body in pieces as they come.
+
+    Raises:
+        NotOfferedError: the server doesn't have the path, or not for us.
+        UnreadableError: as `get_body` does.
+    """
+    deadline_s = time.monotonic() + bounds.timeout_s
+    size_bytes = 0
+    try:
+        with http.stream("GET", path, timeout=bounds.timeout_s) as response:
+            _check_status(response)
+            for chunk in response.iter_bytes(CHUNK_BYTES):
+                size_bytes += len(chunk)
+                if size_bytes > bounds.max_bytes:
+                    raise UnreadableError(_too_much(bounds))
+                if time.monotonic() > deadline_s:
+                    raise UnreadableError(_too_slow(bounds))
+                yield chunk
+    except httpx.TimeoutException:
+        raise UnreadableError(_too_slow(bounds)) from None
+    except httpx.HTTPError as problem:
+        raise UnreadableError(f"{type(problem).__name__}: {problem}") from None
+
+
+def _check_status(response: httpx.Response) -> None:
+    if response.is_server_error and response.status_code != httpx.codes.NOT_IMPLEMENTED:
+        raise UnreadableError(f"status {response.status_code}")
+    if not response.is_success:
+        raise NotOfferedError
+
+
+def _too_slow(bounds: Bounds) -> str:
+    return f"no end after {bounds.timeout_s:g} s"
+
+
+def _too_much(bounds: Bounds) -> str:
+    return f"more than {bounds.max_bytes:,} bytes"
