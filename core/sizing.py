@@ -149,7 +149,7 @@ def size(rate: Rate | None, target: Target) -> Sizing:
     if rate is None:
         return _sized(target.min_passes, rate, target, Basis.MINIMUM, "the rate is not known")
     wanted_s = target.min_duration_ms / 1000 * target.margin * (GUESS_MARGIN if rate.guess else 1)
-    wanted = wanted_s * rate.qps + target.level
+    wanted = wanted_s * rate.qps + target.level if wanted_s > 0 else 0.0
     by_duration = max(target.min_passes, math.ceil(wanted / target.rows))
     for_window = max(by_duration, ramp_passes(target.level, target.rows) + WINDOW_PASSES)
     window_s = for_window * target.rows / rate.qps

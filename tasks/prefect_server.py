@@ -155,13 +155,18 @@ def _started(folder: Path) -> Server:
     folder.mkdir(parents=True, exist_ok=True)
     port = _free_port()
     server = Server(f"http://127.0.0.1:{port}/api")
-    process = psutil.Process(_spawn(folder, port, server.api_url).pid)
+    failed = SetupError(f"the Prefect server did not start; see {folder / 'server.log'}")
+    try:
+        process = psutil.Process(_spawn(folder, port, server.api_url).pid)
+        created = process.create_time()
+    except psutil.NoSuchProcess:  # it ended at once
+        raise failed from None
     # Before it answers: if we are killed meanwhile, the next run finds it.
-    address = {"api_url": server.api_url, "pid": process.pid, "created": process.create_time()}
+    address = {"api_url": server.api_url, "pid": process.pid, "created": created}
     write_atomic(folder / _ADDRESS, json.dumps(address).encode())
     if not _comes_up(server, process):
         stop_server(folder)
-        raise SetupError(f"the Prefect server did not start; see {folder / 'server.log'}")
+        raise failed
     return server
 
 
