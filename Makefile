@@ -9,7 +9,7 @@ READY := $(VENV)/.ready
 help:
 	@echo "make demo    a whole rehearsal campaign on this machine, in under four minutes"
 	@echo "make test    the test suite, with branch coverage of core/"
-	@echo "make test-long  the slow hunts: a Prefect outage"
+	@echo "make test-long  the slow tests: pilots and budgets, a Prefect outage"
 	@echo "make chaos   100 rehearsal campaigns with a random fault each; about an hour"
 	@echo "make lint    ruff, mypy strict, import floors"
 	@echo "make schema  write what is generated from the campaign model: JSON schema and docs/campaign.md"
@@ -28,7 +28,7 @@ test: $(READY)
 	$(BIN)/python -m pytest -n 2 --dist worksteal --cov --cov-report=term --cov-fail-under=95
 
 test-long: $(READY)
-	PARETO_TEST_LONG=1 $(BIN)/python -m pytest tests/long
+	PARETO_TEST_LONG=1 $(BIN)/python -m pytest -n 2 --dist worksteal tests/long
 
 chaos: $(READY)
 	$(BIN)/python -m tests.faults.chaos --campaigns 100 --seed 1

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.flows.support import Place, tree
+from tests.flows.support import Done, Place, tree
 
 Edit = Callable[[str], str]
 
@@ -64,19 +64,27 @@ MISTAKES: dict[str, tuple[Edit, list[str]]] = {
 }
 
 
-def refused(place: Place, *arguments: Any) -> str:
+Refused = Callable[..., str]
+
+
+@pytest.fixture
+def refused(call: Callable[..., Done]) -> Refused:
     """The one message of a call that is refused with exit 2; nothing is created."""
-    before = tree(place.folder)
-    done = place.pareto(*arguments)
-    assert done.code == 2, done
-    assert "Traceback" not in done.err + done.out
-    assert done.err.count("pareto: ") <= 1
-    assert tree(place.folder) == before
-    return done.err
+
+    def message(place: Place, *arguments: Any) -> str:
+        before = tree(place.folder)
+        done = call(place, *arguments)
+        assert done.code == 2, done
+        assert "Traceback" not in done.err + done.out
+        assert done.err.count("pareto: ") <= 1
+        assert tree(place.folder) == before
+        return done.err
+
+    return message
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_mistakes_in_the_campaign_file(bare_place: Place, mistake: str) -> None:
+def test_mistakes_in_the_campaign_file(bare_place: Place, refused: Refused, mistake: str) -> None:
     """Every mistake ends with one message that names the place; no key is ever shown."""
     edit, wanted = MISTAKES[mistake]
     bare_place.write()
@@ -88,14 +96,14 @@ def test_mistakes_in_the_campaign_file(bare_place: Place, mistake: str) -> None:
     assert len(message) < 2000
 
 
-def test_all_mistakes_are_told_at_once(bare_place: Place) -> None:
+def test_all_mistakes_are_told_at_once(bare_place: Place, refused: Refused) -> None:
     """Whoever corrects a file corrects it once."""
     bare_place.write(model={"nam": "x"}, curve={"c_max": "many"}, run={"retries": -1})
     message = refused(bare_place, "run", bare_place.file)
     assert all(part in message for part in ("model.nam", "curve.c_max", "run.retries")), message
 
 
-def test_a_folder_and_a_missing_file(bare_place: Place) -> None:
+def test_a_folder_and_a_missing_file(bare_place: Place, refused: Refused) -> None:
     """Neither is a campaign file, whichever command is given it."""
     bare_place.write()
     for command in ("run", "plan", "check"):
@@ -118,7 +126,9 @@ def test_a_folder_and_a_missing_file(bare_place: Place) -> None:
         (["run", "campaign.yaml", "--pionts", "1"], "--pionts"),
     ],
 )
-def test_mistakes_on_the_command_line(bare_place: Place, arguments: list[str], wanted: str) -> None:
+def test_mistakes_on_the_command_line(
+    bare_place: Place, refused: Refused, arguments: list[str], wanted: str
+) -> None:
     """Exit 2 and what is wrong; nothing is created."""
     bare_place.write()
     assert wanted in refused(bare_place, *arguments)

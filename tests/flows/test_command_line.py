@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 import pytest
 
 from flows.cli import app
-from tests.flows.support import LABELS, SCORED, Place, tree
+from tests.flows.support import LABELS, SCORED, Done, Place, tree
 
 #: Every command, `db upgrade` as it is called.
 COMMANDS = [name for name in app if not name.startswith("-") and name != "db"] + ["db upgrade"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_explains_itself(bare_place: Place, command: str) -> None:
+def test_every_command_explains_itself(
+    bare_place: Place, call: Callable[..., Done], command: str
+) -> None:
     """`--help` says what the command does, and gives an example that calls it."""
-    done = bare_place.pareto(*command.split(), "--help")
+    done = call(bare_place, *command.split(), "--help")
     assert done.code == 0, done
     assert f"pareto {command}" in done.out.partition("Example")[2], done.out
 

@@ -181,14 +181,20 @@ def test_every_recorded_manifest_is_what_lies_on_the_disk(story: Story) -> None:
 def test_accuracy_runs_at_the_points_level_right_after_performance(
     story: Story, label: str
 ) -> None:
-    """The endpoint's log: timed requests, then scored ones, never mixed, both at the level."""
+    """The endpoint's log: timed requests, then scored ones, never mixed, both at the level.
+
+    A busy machine may not reach a high level with few requests; it never exceeds it, and one after
+    another, as `--mode acc` would have it, they never come.
+    """
     level = int(label[1:])
     requests = story.requests_of(story.decided(label))
     kinds = [request.kind for request in requests]
     timed = kinds.count("performance")
     assert kinds == ["performance"] * timed + ["accuracy"] * SCORED_ROWS
-    assert max(r.in_flight for r in requests[:timed]) == level
-    assert max(r.in_flight for r in requests[timed:]) == level
+    for phase in (requests[:timed], requests[timed:]):
+        peak = max(request.in_flight for request in phase)
+        assert level / 2 < peak <= level
+        assert peak == level or level > 3
 
 
 def test_points_never_overlap(story: Story) -> None:

@@ -6,6 +6,8 @@ as long as the test needs it to.
 
 from __future__ import annotations
 
+import json
+import os
 import signal
 import subprocess
 from typing import Any
@@ -95,6 +97,7 @@ def followed_and_interrupted_twice(place: Place) -> None:
     runs = len(campaign_starts(place))
     process = place.start("run", place.file, "--points", "1")
     wait_until(lambda: len(campaign_starts(place)) > runs, "the next run")
+    os.kill(status["client"]["pid"], signal.SIGSTOP)  # it would end at the first request
     process.send_signal(signal.SIGTERM)
     wait_until(lambda: place.guard("c0001", 2)["stop_reason"], "the guard's answer")
     process.send_signal(signal.SIGINT)
@@ -102,7 +105,9 @@ def followed_and_interrupted_twice(place: Place) -> None:
     assert done.code == 130, done
     assert "stopped (SIGTERM) during c0001" in done.err
     assert "Traceback" not in done.err
-    assert place.guard("c0001", 2)["end"]["signals"][-1] == "SIGKILL"
+    assert place.guard("c0001", 2)["end"]["signals"] == ["SIGINT", "SIGKILL"]
+    asked = (place.runs / "curve" / "c0001" / "attempt-02" / "stop.json").read_bytes()
+    assert json.loads(asked) == {"reason": "SIGTERM", "at_once": True}
     assert not any(is_alive(pid) for pid in processes_of(status))
 
 

@@ -72,19 +72,27 @@ def served(bare_place: Place, healthy: Place) -> Place:
     return bare_place
 
 
-def refused(place: Place, **variables: str) -> Done:
+Refused = Callable[..., Done]
+
+
+@pytest.fixture
+def refused(call: Callable[..., Done]) -> Refused:
     """`pareto run`, refused with exit 3 and one message; nothing is created."""
-    before = tree(place.folder)
-    done = place.pareto("run", place.file, **variables)
-    assert done.code == 3, done
-    assert done.err.startswith("pareto: "), done
-    assert done.err.count("pareto: ") == 1, done
-    assert "Traceback" not in done.err
-    assert tree(place.folder) == before
-    return done
+
+    def run(place: Place, **variables: str) -> Done:
+        before = tree(place.folder)
+        done = call(place, "run", place.file, **variables)
+        assert done.code == 3, done
+        assert done.err.startswith("pareto: "), done
+        assert done.err.count("pareto: ") == 1, done
+        assert "Traceback" not in done.err
+        assert tree(place.folder) == before
+        return done
+
+    return run
 
 
-def test_endpoint_down(bare_place: Place) -> None:
+def test_endpoint_down(bare_place: Place, refused: Refused) -> None:
     """Nobody listens there."""
     bare_place.write()
     done = refused(bare_place)
@@ -92,13 +100,13 @@ def test_endpoint_down(bare_place: Place) -> None:
     assert "is the endpoint up and the address right?" in done.err
 
 
-def test_endpoint_without_tls(served: Place) -> None:
+def test_endpoint_without_tls(served: Place, refused: Refused) -> None:
     """https:// to a plain port is a TLS error, not a dead endpoint."""
     served.write(endpoint={"urls": [served.url.replace("http:", "https:")]})
     assert "TLS error" in refused(served).err
 
 
-def test_another_model(served: Place) -> None:
+def test_another_model(served: Place, refused: Refused) -> None:
     """The models served are listed."""
     served.write(model={"name": "another-model"})
     assert "serves rehearsal-model, not 'another-model'" in refused(served).err
@@ -108,7 +116,12 @@ def test_another_model(served: Place) -> None:
     ("status", "cause"), [(404, "404: no such path or model"), (500, "status 500")]
 )
 def test_model_listed_but_not_answering(
-    bare_place: Place, stub: str, monkeypatch: pytest.MonkeyPatch, status: int, cause: str
+    bare_place: Place,
+    refused: Refused,
+    stub: str,
+    monkeypatch: pytest.MonkeyPatch,
+    status: int,
+    cause: str,
 ) -> None:
     """The one short chat fails although the model is listed."""
     monkeypatch.setattr(Stub, "status", status)
@@ -117,7 +130,7 @@ def test_model_listed_but_not_answering(
     assert cause in refused(bare_place).err
 
 
-def test_key_refused(bare_place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_key_refused(bare_place: Place, refused: Refused, monkeypatch: pytest.MonkeyPatch) -> None:
     """401 says where the key's variable is named, with a wrong key and without one."""
     monkeypatch.setenv("TEST_KEY_OF_ENDPOINT", "right")
     with bare_place.endpoint(api_key_env="TEST_KEY_OF_ENDPOINT"):
@@ -179,7 +192,9 @@ def chatty(folder: Path) -> list[str]:
         (chatty, "init concurrency gave no YAML"),
     ],
 )
-def test_client_unusable(served: Place, client: Callable[[Path], list[str]], cause: str) -> None:
+def test_client_unusable(
+    served: Place, refused: Refused, client: Callable[[Path], list[str]], cause: str
+) -> None:
     """Missing, not executable, no program, too old, failing: the cause and the client's words."""
     served.write(client={"command": client(served.folder)})
     done = refused(served)
@@ -187,7 +202,7 @@ def test_client_unusable(served: Place, client: Callable[[Path], list[str]], cau
     assert cause in done.err
 
 
-def test_configuration_that_the_client_refuses(served: Place) -> None:
+def test_configuration_that_the_client_refuses(served: Place, refused: Refused) -> None:
     """`validate-yaml` decides, and its own message is shown."""
     served.write(client={"overrides": {"settings": {"nonsense": 1}}})
     done = refused(served)
@@ -222,7 +237,7 @@ def short(path: Path) -> None:
     ],
 )
 def test_dataset_unusable(
-    bare_place: Place, name: str, spoil: Callable[[Path], None], cause: str
+    bare_place: Place, refused: Refused, name: str, spoil: Callable[[Path], None], cause: str
 ) -> None:
     """Missing, empty, of another format, fewer rows than declared: before any load."""
     bare_place.write(datasets={"performance": {"rows": 8}})
@@ -232,7 +247,9 @@ def test_dataset_unusable(
     assert cause in done.err
 
 
-def test_stand_in_client_without_a_rehearsal(bare_place: Place, stub: str) -> None:
+def test_stand_in_client_without_a_rehearsal(
+    bare_place: Place, refused: Refused, stub: str
+) -> None:
     """The stand-in measures nothing that is not marked a rehearsal."""
     bare_place.url = stub
     bare_place.write()
@@ -241,7 +258,7 @@ def test_stand_in_client_without_a_rehearsal(bare_place: Place, stub: str) -> No
     assert "stand-in client, but the campaign is no rehearsal" in refused(bare_place).err
 
 
-def test_rehearsal_endpoint_without_a_rehearsal(served: Place) -> None:
+def test_rehearsal_endpoint_without_a_rehearsal(served: Place, refused: Refused) -> None:
     """Nor is the rehearsal's endpoint measured."""
     served.write()
     text = served.file.read_text()
@@ -266,7 +283,9 @@ def test_check_tells_what_it_found(served: Place, healthy: Place) -> None:
     assert {request.kind for request in healthy.all_requests()} == {"other"}
 
 
-def test_datasets_are_checked_before_the_endpoint_is_asked(bare_place: Place) -> None:
+def test_datasets_are_checked_before_the_endpoint_is_asked(
+    bare_place: Place, refused: Refused
+) -> None:
     """With both wrong, the dataset is named."""
     bare_place.write()
     (bare_place.folder / "accuracy.jsonl").unlink()
