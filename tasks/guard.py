@@ -35,8 +35,11 @@ from tasks.guard_files import (
     GuardState,
     GuardStatus,
     Leftover,
+    give_room_back,
+    keep_room,
     read_stop_request,
     write_json,
+    write_last_words,
 )
 from tasks.processes import (
     MARKER,
@@ -124,11 +127,13 @@ class Guard:
         self.status = replace(self.status, heartbeat_at=time.time(), **changes)
         for _ in range(LAST_STATUS_S):
             try:
-                return write_json(self.spec.status_path, asdict(self.status), durable=True)
+                write_last_words(self.spec.status_path, asdict(self.status))
+                break
             except OSError as error:
                 complain(f"cannot write {self.spec.status_path}: {error}")
                 time.sleep(1)
-        return None
+        for path in self.spec.last_words:
+            give_room_back(path)
 
     # Start
 
@@ -350,6 +355,8 @@ def new_guard(spec: GuardSpec) -> Guard:
 def run(guard: Guard) -> int:
     """Guards one client from start to end; returns the exit code."""
     try:
+        for path in guard.spec.last_words:
+            keep_room(path)
         guard.publish()  # the marker is on record before a process carries it
         guard.start_client()
     except OSError as error:

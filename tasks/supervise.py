@@ -24,7 +24,9 @@ from tasks.guard_files import (
     GuardStatus,
     Leftover,
     StopRequest,
+    give_room_back,
     write_json,
+    write_last_words,
 )
 from tasks.processes import (
     Identity,
@@ -155,7 +157,7 @@ def is_alive(status: GuardStatus) -> bool:
 
 def request_stop(stop_path: Path, reason: str, at_once: bool = False) -> None:
     """Asks the guard to end the client: with grace, or at once; the later request counts."""
-    write_json(stop_path, asdict(StopRequest(reason, at_once)))
+    write_last_words(stop_path, asdict(StopRequest(reason, at_once)))
 
 
 def follow(status_path: Path, poll_s: float = 0.5) -> Iterator[GuardStatus]:
@@ -185,7 +187,9 @@ def _look(status_path: Path) -> GuardStatus | None:
     status = read_status(status_path) or status  # it may have ended between the two looks
     if status.state in FINAL_STATES:
         return status
-    return replace(status, state=GuardState.LOST, end=end_orphaned_client(status))
+    end = end_orphaned_client(status)
+    give_room_back(status_path)
+    return replace(status, state=GuardState.LOST, end=end)
 
 
 def end_orphaned_client(status: GuardStatus) -> GuardEnd:

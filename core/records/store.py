@@ -237,6 +237,17 @@ class Records:
                     rates[level] = Rate(float(qps), _source(attempt, owner, name), guess=False)
             return rates
 
+    def campaigns_of_system(self, name: str) -> tuple[str, ...]:
+        """The campaign and then the others of its system, the newest first."""
+        with self._read() as session:
+            campaign = self._campaign_row(session, name)
+            others = (
+                select(CampaignRow.name)
+                .where(CampaignRow.system == campaign.system)
+                .order_by(CampaignRow.id != campaign.id, CampaignRow.id.desc())
+            )
+            return tuple(session.scalars(others))
+
     # --- Attempts ------------------------------------------------------------------------------
 
     def new_attempt(
