@@ -309,8 +309,8 @@ def _outside_load_s(points: Sequence[PointRecord]) -> dict[int, float]:
     attempts = sorted((a for point in points for a in point.attempts), key=lambda a: a.created_at)
     found = {}
     for attempt, following in zip_longest(attempts, attempts[1:]):
-        if not attempt.metrics.get("rate_qps"):
-            continue
+        if not attempt.metrics.get("rate_qps") or "issued" not in attempt.metrics:
+            continue  # a pilot tells a rate alone
         ended_at = attempt.ended_at or attempt.created_at
         if following is not None and following.owner == attempt.owner:
             gap_s = following.created_at - ended_at

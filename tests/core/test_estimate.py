@@ -248,7 +248,7 @@ def test_what_was_not_seen_stays_the_first_guess() -> None:
     nothing = [
         point(),
         point(attempt(AttemptState.FAILED)),
-        point(attempt(phase="pilot")),
+        point(attempt(phase="pilot", metrics={"rate_qps": 10.0})),
         point(attempt(metrics={"issued": 1000})),
     ]
     assert learned_costs(campaign, nothing, SCORED) == first

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import resource
 import time
+from threading import Event
 from typing import Any, cast
 
 import pytest
@@ -240,8 +241,8 @@ def test_points_beyond_the_budget_are_skipped(
     """With the reason, the mandatory ones first; nothing is sent and the run ends with exit 1."""
     with place.endpoint():
         place.write(run={"budget_hours": 1.0})
-        nobodys = Surroundings(client=cast("InstalledClient", None), accuracy_rows={})
-        enter(prepare(place.file, {}), nobodys)
+        nobodys = Surroundings(cast("InstalledClient", None), accuracy_rows={}, identity={})
+        enter(prepare(place.file, {}), nobodys, Event())
         spend(place, "c0033", 2 * 3600.0)
         done = place.pareto("run", place.file)
         assert done.code == 1, done
