@@ -193,6 +193,11 @@ def attempt_path(campaign: str, label: str, number: int, phase: str = "measure")
     return PurePosixPath(_safe(campaign), _safe(label), f"{kind}-{number:02d}")
 
 
+def campaign_lock_path(runs: Path, campaign: str) -> Path:
+    """The lock that the process driving a campaign holds."""
+    return runs / _safe(campaign) / "campaign.lock"
+
+
 def instance_lock_path(instance: str, environ: Mapping[str, str]) -> Path:
     """The lock of an instance, one for all users of this machine's account.
 

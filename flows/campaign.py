@@ -19,6 +19,7 @@ from prefect.states import Cancelled, Completed, Failed
 
 from core.errors import ExecutionError, InterruptedByUserError, ParetoError, SetupError
 from core.findings import told
+from core.layout import campaign_lock_path
 from core.plan import Role
 from core.records import AttemptRecord, PointRecord
 from core.retry import Next
@@ -121,8 +122,8 @@ def run_campaign(
             the surroundings failed.
     """
     name = session.campaign.campaign
-    lock = exclusive(session.prepared.paths.runs / name / "campaign.lock", f"campaign {name}")
-    with lock, session.hold.held(stop.ask):
+    lock = campaign_lock_path(session.prepared.paths.runs, name)
+    with exclusive(lock, f"campaign {name}"), session.hold.held(stop.ask):
         session.records.ask(name, None)  # to run it again is to go on
         session.records.append_event(name, "campaign.started", {"flow_run": flow_run.id or ""})
         with heeded(session, stop):
