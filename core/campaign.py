@@ -535,6 +535,7 @@ class Campaign(Section):
     """Everything needed for one curve."""
 
     campaign: Name = Field(description="Name: letters, digits, - and _.")
+    # The names come from the official package, at run time only: a type checker can't know them.
     benchmark: Literal[(*BENCHMARKS, CUSTOM)] = Field(  # type: ignore[valid-type]
         description="Canonical model name of the benchmark, or custom."
     )

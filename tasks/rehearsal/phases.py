@@ -59,7 +59,7 @@ class Phase:
 
 def shuffled_passes(rows: int, seed: int) -> Iterator[int]:
     """Yield row numbers for ever: every pass has each row once, in an order of its own."""
-    generator = random.Random(seed)  # noqa: S311 — reproducible by design
+    generator = random.Random(seed)  # noqa: S311 - reproducible by design
     order = list(range(rows))
     while True:
         generator.shuffle(order)
@@ -109,7 +109,7 @@ def performance_phases(config: Config, dataset: Dataset, rows: list[Row]) -> lis
             concurrency,
             drain=warmup.drain,
             drain_timeout_s=limits.warmup_drain_s,
-            salt=random.Random(seed + 2) if warmup.salt else None,  # noqa: S311
+            salt=random.Random(seed + 2) if warmup.salt else None,  # noqa: S311 - as above
         ),
         timed,
     ]

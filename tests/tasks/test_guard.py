@@ -655,7 +655,7 @@ def test_the_environment_reaches_the_client_and_no_file(attempt: Attempt) -> Non
     supervise.start(spec, {**os.environ, "API_KEY": key})
     assert end_of(attempt.follow()).return_code == len(key)
     files = [path for path in attempt.folder.rglob("*") if path.is_file()]
-    assert {"guard.json", "guard.spec.json", "guard.log"} <= {path.name for path in files}
+    assert {"guard.json", "guard-spec.json", "guard.log"} <= {path.name for path in files}
     assert not [path for path in files if key.encode() in path.read_bytes()]
 
 
@@ -712,7 +712,7 @@ def test_a_status_file_belongs_to_one_guard(attempt: Attempt) -> None:
     before = (attempt.folder / "guard.json").read_bytes()
     with pytest.raises(SetupError, match="another guard"):
         supervise.start(spec, os.environ)
-    assert finished("-m", "tasks.guard", str(attempt.folder / "guard.spec.json")).returncode == 2
+    assert finished("-m", "tasks.guard", str(attempt.folder / "guard-spec.json")).returncode == 2
     assert (attempt.folder / "guard.json").read_bytes() == before
 
 
