@@ -15,8 +15,10 @@ from core.overview import offline_note, point_rows
 from core.records import RecordsUnavailableError
 from core.records.engine import shown
 from core.status import PointState
+from core.texts import duration_text, span_text
 from flows.cli.live import live_view
-from flows.cli.show import duration_text, print_curve, span_text
+from flows.cli.show import print_curve
+from flows.look import Look
 from flows.prepare import Prepared
 from flows.session import Session, enter, preflight
 from flows.stop import StopRequest, on_signals
@@ -121,7 +123,7 @@ def _plainly(
     from flows.campaign import run_campaign
 
     try:
-        with live_view(session):
+        with live_view(Look.of(session)):
             run_campaign(session, stop, points, calibrate=calibrate)
     except ParetoError as outcome:
         return outcome
@@ -145,7 +147,7 @@ def _flow(
     given = HandedOver(session, stop)
     token = handed_over.set(given)
     try:
-        with live_view(session):
+        with live_view(Look.of(session)):
             state: State[Any] = campaign_flow(
                 str(session.prepared.loaded.path),
                 list(points) if points else None,
