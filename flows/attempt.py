@@ -118,7 +118,8 @@ class Running:
             f"region:{self.point.region}",
             *(["rehearsal"] if campaign.rehearsal else []),
         }
-        return step(f"{campaign.campaign} · {self.point.label} · {what}{again}", marks, work)
+        name = f"{campaign.campaign} · {self.point.label} · {what}{again}"
+        return step(name, marks, work, self.attempt.id)
 
 
 # --- From the first step to the last -----------------------------------------------------------

@@ -6,7 +6,6 @@ hidden server for each process, so an address is always set before Prefect is im
 
 from __future__ import annotations
 
-import base64
 import fcntl
 import json
 import os
@@ -16,8 +15,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import IO
 
@@ -26,11 +26,12 @@ import psutil
 
 from core.errors import SetupError
 from core.files import write_atomic
+from tasks.prefect_api import ANSWER_TIMEOUT_S, PrefectApi, login
 
 #: Seconds until a new server must answer; a first start with migrations took 15.6 s.
 START_TIMEOUT_S = 120.0
-#: Seconds a server gets to say that it is well; a busy machine makes it slow.
-ANSWER_TIMEOUT_S = 15.0
+#: Days that a suspended run waits to be resumed.
+SUSPENDED_DAYS = 365
 #: Seconds for a look at a running flow's state.
 LOOK_TIMEOUT_S = 5.0
 #: Seconds a server gets to end after SIGTERM.
@@ -83,6 +84,7 @@ def prefect_server(folder: Path) -> Iterator[Server]:
                 f"PREFECT_API_URL: no Prefect server answers at {named}; start it, or unset the"
                 " variable and pareto starts one for the run"
             )
+        PrefectApi(named).refuse_other_version()
         yield Server(named)
         return
     with _own_server(folder) as server:
@@ -105,20 +107,21 @@ def flow_run_state(api_url: str, flow_run_id: str) -> str | None:
     """Type of a flow run's state, e.g. RUNNING; None if the server doesn't say at once."""
     try:
         response = httpx.get(
-            f"{api_url}/flow_runs/{flow_run_id}", headers=_login(), timeout=LOOK_TIMEOUT_S
+            f"{api_url}/flow_runs/{flow_run_id}", headers=login(), timeout=LOOK_TIMEOUT_S
         )
         return str(response.raise_for_status().json()["state_type"])
     except (httpx.HTTPError, ValueError, KeyError):
         return None
 
 
-def _login() -> dict[str, str]:
-    """What proves to a Prefect server who we are, as its own client sends it."""
-    if key := os.environ.get("PREFECT_API_KEY"):
-        return {"Authorization": f"Bearer {key}"}
-    if auth := os.environ.get("PREFECT_API_AUTH_STRING"):
-        return {"Authorization": f"Basic {base64.b64encode(auth.encode()).decode()}"}
-    return {}
+def suspend(api_url: str, flow_run_id: str) -> None:
+    """Let a run that was suspended stay so; the pages' own time-out makes it fail in minutes."""
+    until = datetime.now(UTC) + timedelta(days=SUSPENDED_DAYS)
+    details = {"pause_timeout": until.isoformat(), "pause_reschedule": True}
+    state = {"type": "PAUSED", "name": "Suspended", "state_details": details}
+    with suppress(SetupError):  # it fails in minutes then, and can be retried
+        path = f"/flow_runs/{flow_run_id}/set_state"
+        PrefectApi(api_url).ask("POST", path, {"state": state, "force": True})
 
 
 def find_or_start(folder: Path) -> Server:

@@ -20,7 +20,7 @@ from core.overview import offline_note, point_rows
 from core.records import AttemptRecord, PointRecord, RecordsUnavailableError
 from core.status import OPEN_STATES
 from flows.cli.show import console, curve_table, reason_lines
-from flows.look import Look, attempt_name
+from flows.view import View, attempt_name
 
 #: Seconds between two looks.
 LOOK_S = 1.0
@@ -29,11 +29,11 @@ LINE_EVERY_S = 15.0
 
 
 @contextmanager
-def live_view(look: Look) -> Iterator[None]:
+def live_view(view: View) -> Iterator[None]:
     """Show the campaign's progress while the block lasts."""
     ended = threading.Event()
     show = _in_terminal if sys.stdout.isatty() else _as_lines
-    thread = threading.Thread(target=show, args=(look, ended), daemon=True)
+    thread = threading.Thread(target=show, args=(view, ended), daemon=True)
     thread.start()
     try:
         yield
@@ -42,32 +42,32 @@ def live_view(look: Look) -> Iterator[None]:
         thread.join()
 
 
-def _in_terminal(look: Look, ended: threading.Event) -> None:
-    rehearsal = look.plan.time_scale is not None
+def _in_terminal(view: View, ended: threading.Event) -> None:
+    rehearsal = view.plan.time_scale is not None
     with Live(console=console(), refresh_per_second=2) as live:
         last = False
         while not last:
             last = ended.wait(LOOK_S)
             try:
-                points = look.points()
+                points = view.points()
             except RecordsUnavailableError as problem:
                 live.update(Text(f"the run goes on; {problem}"))
                 continue
             rows = point_rows(points)
-            table = curve_table(look.plan.campaign, rows, rehearsal=rehearsal)
-            now = look.now(points)
-            line = now.line(look.left(points, now).wall_s.expected) if now else ""
-            lines = [*reason_lines(rows), offline_note(rows, look.plan.c_max) or "", line]
+            table = curve_table(view.plan.campaign, rows, rehearsal=rehearsal)
+            now = view.now(points)
+            line = now.line(view.left(points, now).wall_s.expected) if now else ""
+            lines = [*reason_lines(rows), offline_note(rows, view.plan.c_max) or "", line]
             live.update(Group(table, *(Text(text) for text in lines if text)))
 
 
-def _as_lines(look: Look, ended: threading.Event) -> None:
+def _as_lines(view: View, ended: threading.Event) -> None:
     """Print lines until the end; a reader that has seen enough doesn't stop the campaign."""
     with suppress(BrokenPipeError):
-        _print_lines(look, ended)
+        _print_lines(view, ended)
 
 
-def _print_lines(look: Look, ended: threading.Event) -> None:
+def _print_lines(view: View, ended: threading.Event) -> None:
     told: set[int] | None = None
     compared: str | None = None
     before, at, trouble = "", 0.0, ""
@@ -75,7 +75,7 @@ def _print_lines(look: Look, ended: threading.Event) -> None:
     while not last:
         last = told is not None and ended.wait(LOOK_S)
         try:
-            points = look.points()
+            points = view.points()
         except RecordsUnavailableError as problem:
             if str(problem) != trouble:
                 trouble = str(problem)
@@ -84,23 +84,23 @@ def _print_lines(look: Look, ended: threading.Event) -> None:
             continue
         if told is None:
             told = {attempt.id for attempt in _ended(points)}
-            compared = offline_note(point_rows(points), look.plan.c_max)
+            compared = offline_note(point_rows(points), view.plan.c_max)
         for attempt in _ended(points):
             if attempt.id not in told:
                 told.add(attempt.id)
                 why = f": {attempt.reason}" if attempt.reason else ""
                 print(f"{attempt_name(attempt)}: {attempt.state}{why}", flush=True)
         if compared is None:  # as soon as both are valid, while a re-run is still cheap
-            compared = offline_note(point_rows(points), look.plan.c_max)
+            compared = offline_note(point_rows(points), view.plan.c_max)
             if compared is not None:
                 print(compared, flush=True)
-        now = look.now(points)
+        now = view.now(points)
         if now is None:
             continue
         phase = f"{now.attempt.id} {now.status.phase if now.status else ''}"
         if phase != before or time.monotonic() - at >= LINE_EVERY_S:
             before, at = phase, time.monotonic()
-            print(now.line(look.left(points, now).wall_s.expected), flush=True)
+            print(now.line(view.left(points, now).wall_s.expected), flush=True)
 
 
 def _ended(points: tuple[PointRecord, ...]) -> list[AttemptRecord]:

@@ -348,7 +348,7 @@ def flow_runs(place: Place) -> list[dict[str, Any]]:
     found = _filtered(
         place.prefect_api_url, "flow_runs", {"flow_runs": wanted, "sort": "START_TIME_ASC"}
     )
-    return [run for run in found if run["parameters"]["campaign_file"] == str(place.file)]
+    return [run for run in found if run["parameters"]["campaign"] == str(place.file)]
 
 
 def task_runs(api_url: str, flow_run_id: str) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Looks at a campaign from outside: its points, the attempt that is running, the time left.
+"""A view of a campaign from outside: its points, the attempt that is running, the time left.
 
 Only the records and the guard's status file are read, so it sees a run that another process
 drives just as well.
@@ -84,15 +84,15 @@ class Now:
 
 
 @dataclass(frozen=True)
-class Look:
-    """Looks at a campaign in the records."""
+class View:
+    """A campaign as the records show it."""
 
     prepared: Prepared
     records: Records
     accuracy_rows: Mapping[str, int] = field(default_factory=dict)  # where they are known
 
     @classmethod
-    def of(cls, session: Session) -> Look:
+    def of(cls, session: Session) -> View:
         """The campaign of a session, by records that say at once that they are away."""
         return cls(session.prepared, session.records.impatient(), session.accuracy_rows)
 
