@@ -24,10 +24,7 @@ from flows.prepare import Prepared, prepared
 from flows.session import enter, preflight
 from flows.source import is_text, submitted
 from flows.stop import StopRequest, on_signals
-
-#: Names of the flows, of their deployments, and of both together as Prefect looks them up.
-CAMPAIGN, RETRY = "campaign", "retry-points"
-CAMPAIGN_DEPLOYMENT, RETRY_DEPLOYMENT = f"{CAMPAIGN}/{CAMPAIGN}", f"{RETRY}/{RETRY}"
+from flows.submission import CAMPAIGN, RETRY, marks
 
 #: Points to run: named by the user once the plan is known; None: all that are not valid.
 Chooser = Callable[[Prepared], list[str] | None]
@@ -123,7 +120,7 @@ def _served(
 
     def work() -> str:
         ready = prepared(submitted(text, source, os.environ), os.environ)
-        own_pages().begin(_marks(ready))
+        own_pages().begin(marks(ready))
         chosen = choose(ready)
         if chosen == []:
             return "no failed point, nothing to retry"
@@ -135,13 +132,6 @@ def _served(
 
     with on_signals(stop):  # within the flow SIGTERM is Prefect's, until we take it
         return ended(work, joins=True)
-
-
-def _marks(ready: Prepared) -> list[str]:
-    """Tags of a run."""
-    campaign = ready.campaign
-    marks = [f"campaign:{campaign.campaign}", f"instance:{campaign.instance.name}"]
-    return [*marks, "rehearsal"] if campaign.rehearsal else marks
 
 
 def _records(ready: Prepared) -> Records:

@@ -35,6 +35,7 @@ class FlowRun:
     message: str
     tags: tuple[str, ...]
     labels: Mapping[str, Any]
+    parameters: Mapping[str, Any]
     deployment_id: str | None
 
     @property
@@ -54,6 +55,7 @@ class FlowRun:
             message=str(state.get("message") or ""),
             tags=tuple(found.get("tags") or ()),
             labels=found.get("labels") or {},
+            parameters=found.get("parameters") or {},
             deployment_id=found.get("deployment_id"),
         )
 

@@ -20,13 +20,16 @@ from flows.cli.db import upgrade
 from flows.cli.demo import demo
 from flows.cli.drift import drift
 from flows.cli.init import init
+from flows.cli.notify_test import notify_test
 from flows.cli.plan import plan
 from flows.cli.rebase import rebase
 from flows.cli.relocate import relocate
 from flows.cli.retry import retry
 from flows.cli.run import run
 from flows.cli.runs import runs
+from flows.cli.serve import serve
 from flows.cli.status import status
+from flows.cli.submit import submit
 from flows.cli.verify import verify
 
 
@@ -46,6 +49,7 @@ app = cyclopts.App(
 )
 for _command in (
     *(init, plan, check, calibrate, run, status, retry, runs),
+    *(serve, submit, notify_test),
     *(pause, resume, cancel, drift, rebase, verify, relocate, demo),
 ):
     app.command(_command)
