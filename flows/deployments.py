@@ -25,6 +25,8 @@ from flows.session import enter, preflight
 from flows.source import is_text, submitted
 from flows.stop import StopRequest, on_signals
 from flows.submission import CAMPAIGN, RETRY, marks
+from flows.wishes import is_cancelled
+from tasks.prefect_pages import INTERRUPTED_LABEL
 
 #: Points to run: named by the user once the plan is known; None: all that are not valid.
 Chooser = Callable[[Prepared], list[str] | None]
@@ -131,7 +133,10 @@ def _served(
         return run_campaign(session, stop, chosen, calibrate=calibrate)
 
     with on_signals(stop):  # within the flow SIGTERM is Prefect's, until we take it
-        return ended(work, joins=True)
+        outcome = ended(work, joins=True)
+    if stop.reason == "SIGTERM" and not is_cancelled():
+        own_pages().label({INTERRUPTED_LABEL: True})  # by its service, which goes on with it
+    return outcome
 
 
 def _records(ready: Prepared) -> Records:

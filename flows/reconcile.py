@@ -45,8 +45,8 @@ def left_open(records: Records) -> Iterator[str]:
     for attempt in records.open_attempts():
         if attempt.owner.host == this_process().host and not owner_lives(attempt.owner):
             yield (
-                f"{attempt.campaign}: {attempt.label} attempt {attempt.number} was left by a process"
-                " that is gone; the campaign's next run takes it in"
+                f"{attempt.campaign}: {attempt.label} attempt {attempt.number} was left by a"
+                " process that is gone; the campaign's next run takes it in"
             )
 
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 import socket
 
 from prefect import serve
-from prefect.deployments.runner import EntrypointType, RunnerDeployment
+from prefect.deployments.runner import RunnerDeployment
 from prefect.flows import Flow
+from prefect.types.entrypoint import EntrypointType
 
 from core.campaign_reference import reference_text
 from flows.deployments import campaign, retry_points

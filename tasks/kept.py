@@ -1,4 +1,4 @@
-"""Keeps a process running until it is asked to stop: started again, ever more slowly, when it ends."""
+"""Keeps a process running until it is asked to stop: started again, ever more slowly."""
 
 from __future__ import annotations
 

@@ -161,7 +161,7 @@ def lives(folder: Path) -> bool:
 
 
 def known_api_url(folders: Iterable[Path]) -> str:
-    """Where a service's Prefect server is: as named, of one of these folders, or the usual place."""
+    """Where the server of a service is: as named, of one of these folders, or the usual place."""
     named = os.environ.get("PREFECT_API_URL")
     found = (_recorded(folder) for folder in folders)
     return named or next((each[0].api_url for each in found if each), At().api_url(USUAL_PORT))
@@ -261,9 +261,10 @@ def _refuse_taken(at: At, port: int) -> None:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((at.host, port))
-            return
         except OSError as problem:
             reason = problem.strerror
+        else:
+            return
     url = at.api_url(port)
     if answers(url):
         raise SetupError(
