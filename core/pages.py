@@ -212,6 +212,11 @@ def message_of(event: EventRecord, attempt: AttemptRecord | None) -> tuple[str, 
     return None
 
 
+def is_told(event: EventRecord) -> bool:
+    """Whether an event is a change that an automation may act on."""
+    return event.kind.startswith(("attempt.", "point.", "campaign.", "drift.", "instance.changed"))
+
+
 def shows_findings(event: EventRecord) -> bool:
     """Whether an event ends an attempt without a valid result."""
     return event.kind in (f"attempt.{AttemptState.INVALID}", f"attempt.{AttemptState.FAILED}")

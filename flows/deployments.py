@@ -39,7 +39,7 @@ def _run_name() -> str:
         return _title(given.session.prepared)
     parameters = flow_run.parameters
     try:
-        loaded = submitted(parameters["campaign"], parameters.get("source"), os.environ)
+        loaded = submitted(parameters["campaign"], parameters.get("source", ""), os.environ)
         return _title(prepared(loaded, os.environ))
     except ParetoError:
         text = parameters["campaign"]
@@ -54,10 +54,10 @@ def _title(ready: Prepared) -> str:
 @flow(name=CAMPAIGN, flow_run_name=_run_name)
 def campaign(
     campaign: str,
-    points: str | None = None,
+    points: str = "",
     calibrate: bool = False,
     check: bool = False,
-    source: str | None = None,
+    source: str = "",
 ) -> State[None]:
     """Measure every point of a campaign that is not valid yet.
 
@@ -74,7 +74,7 @@ def campaign(
     given = handed_over.get()
     if given is not None:
         session, stop = given.session, given.stop
-        only = labels_of(points, session.plan)
+        only = labels_of(points or None, session.plan)
         outcome = ended(lambda: run_campaign(session, stop, only, calibrate=calibrate))
         given.outcome = outcome
         return outcome
@@ -82,16 +82,14 @@ def campaign(
     return _served(
         campaign,
         source,
-        lambda ready: labels_of(points, ready.plan),
+        lambda ready: labels_of(points or None, ready.plan),
         calibrate=calibrate,
         only_checks=only_checks,
     )
 
 
 @flow(name=RETRY, flow_run_name=_run_name)
-def retry_points(
-    campaign: str, points: str | None = None, source: str | None = None
-) -> State[None]:
+def retry_points(campaign: str, points: str = "", source: str = "") -> State[None]:
     """Run failed points of a campaign again, and no others.
 
     Args:
@@ -103,7 +101,7 @@ def retry_points(
     """
 
     def failed(ready: Prepared) -> list[str]:
-        wanted = labels_of(points, ready.plan)
+        wanted = labels_of(points or None, ready.plan)
         return list(to_retry(_records(ready), ready.campaign.campaign, wanted).labels)
 
     return _served(campaign, source, failed)
@@ -111,7 +109,7 @@ def retry_points(
 
 def _served(
     text: str,
-    source: str | None,
+    source: str,
     choose: Chooser,
     *,
     calibrate: bool = False,

@@ -22,7 +22,7 @@ from core.records import AttemptRecord, EventRecord, PointRecord, RecordsUnavail
 from core.status import OPEN_STATES, AttemptState
 from flows.session import Session
 from flows.steps import task_run_of
-from flows.view import Now, View
+from flows.view import Now, View, attempt_name
 from tasks.notify import notify
 from tasks.prefect_pages import Pages
 
@@ -129,17 +129,22 @@ class Monitor:
     def _take(self, event: EventRecord, attempt: AttemptRecord | None) -> None:
         campaign = self.session.campaign
         self.due = self.due or texts.changes_results(event)
+        if texts.is_told(event):
+            self._show_event(event)
+        if attempt is not None and texts.shows_findings(event):
+            self._show_findings(attempt)
+        message = texts.message_of(event, attempt)
+        if message is not None and message[0] in campaign.notify.when:
+            self._tell(*message)
+
+    def _show_event(self, event: EventRecord) -> None:
+        campaign = self.session.campaign
         labels = {"pareto.campaign": campaign.campaign, "pareto.instance": campaign.instance.name}
         where = f"pareto.campaign.{campaign.campaign}"
         label = event.payload.get("label")
         if label:
             labels["pareto.point"], where = label, f"{where}.{label}"
         self.pages.event(f"{texts.EVENT_PREFIX}{event.kind}", where, labels, event.payload)
-        if attempt is not None and texts.shows_findings(event):
-            self._show_findings(attempt)
-        message = texts.message_of(event, attempt)
-        if message is not None and message[0] in campaign.notify.when:
-            self._tell(*message)
 
     def _tell(self, word: str, text: str) -> None:
         campaign = self.session.campaign
@@ -219,7 +224,8 @@ class Monitor:
         task, line = task_run_of(now.attempt.id), now.line(left_s)
         parts = [now.attempt.label, "progress"]
         percent = round(100 * now.done_fraction, 1)
-        shown.artifact_id = self._progress(shown.artifact_id, parts, percent, line, task)
+        if task is not None:  # else its first step is not shown yet
+            shown.artifact_id = self._progress(shown.artifact_id, parts, percent, line, task)
         phase = str(now.status.phase) if now.status else ""
         if phase != shown.phase or clock_s - shown.told_s >= LINE_EVERY_S:
             shown.phase, shown.told_s = phase, clock_s
@@ -236,7 +242,7 @@ class Monitor:
         if ended is None or ended.state in OPEN_STATES:
             return
         why = f": {ended.reason}" if ended.reason else ""
-        line = f"{ended.label} {ended.phase} {ended.number}: {ended.state}{why}"
+        line = f"{attempt_name(ended)}: {ended.state}{why}"
         self.pages.log(line, task_run_of(ended.id))
         if shown.artifact_id is not None and ended.state is AttemptState.VALID:
             self.pages.change(shown.artifact_id, 100.0, line)

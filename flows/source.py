@@ -21,12 +21,12 @@ DATABASE_ENV = "PARETO_DATABASE"
 _UNNAMED = "campaign.yaml"
 
 
-def submitted(campaign: str, source: str | None, env: Mapping[str, str]) -> LoadedCampaign:
+def submitted(campaign: str, source: str, env: Mapping[str, str]) -> LoadedCampaign:
     """The campaign that a user means.
 
     Args:
         campaign: A campaign's YAML, the path of such a file, or the name of one on record.
-        source: The file that the YAML came from.
+        source: The file that the YAML came from; empty: it is in none.
         env: The environment of the service.
 
     Raises:
@@ -34,7 +34,7 @@ def submitted(campaign: str, source: str | None, env: Mapping[str, str]) -> Load
     """
     if is_text(campaign):
         path = Path(os.path.abspath(source or _UNNAMED))
-        return load_recorded(campaign.strip("\n") + "\n" if source is None else campaign, path, env)
+        return load_recorded(campaign, path, env)
     named = campaign.strip()
     if not named:
         raise InputError("campaign: is empty; paste the campaign's YAML, or name its file")

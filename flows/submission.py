@@ -109,7 +109,7 @@ def _created(
     """A new run; two submissions at once get the same one."""
     ended = api.runs(tags=marks(ready)[:1], states=_FINAL)
     after = ended[0].id if ended else "the first"
-    parameters = _parameters(ready) | {"points": ",".join(points) if points else None}
+    parameters = _parameters(ready) | {"points": ",".join(points or ())}
     digest = hashlib.sha256(f"{sorted(parameters.items())}{after}".encode()).hexdigest()
     title = f"{ready.campaign.campaign} @ {ready.campaign.instance.name}"
     return api.create_run(deployment_id, parameters, name=title, tags=marks(ready), once=digest)

@@ -131,7 +131,7 @@ def _flow(
         with live_view(View.of(session)):
             state: State[Any] = campaign_flow(
                 str(session.prepared.loaded.path),
-                points=",".join(points) if points else None,
+                points=",".join(points or ()),
                 calibrate=calibrate,
                 return_state=True,
             )
