@@ -114,8 +114,8 @@ class Monitor:
         points = self.view.points()
         attempts = {a.id: a for point in points for a in point.attempts}
         for event in events:
-            self._take(event, attempts.get(event.attempt_id or 0))
             self.last_id = event.id
+            self._take(event, attempts.get(event.attempt_id or 0))
         if not self.pages.exist:
             return
         rows, now = point_rows(points), self.view.now(points)
