@@ -22,7 +22,7 @@ from pydantic import (
     model_validator,
 )
 
-from core.redact import is_secret_key
+from core.redact import is_secret_key, looks_secret
 
 #: Model names that the official checker accepts (checker 1.5.3, `point.yaml: model_name`).
 BENCHMARKS = (
@@ -82,6 +82,8 @@ PLANNED_KEYS = (
 #: Sections of the client's YAML that the plan writes into.
 _CLIENT_SECTIONS = ("model_params", "settings", "settings.client", "endpoint_config")
 
+#: A variable in an address.
+_REFERENCE = re.compile(r"\$\{[^}]*\}")
 #: Name of an environment variable.
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 #: A name that is safe as a folder name and in a Prefect tag.
@@ -523,6 +525,36 @@ class Records(Section):
     runs: Path | None = Field(None, description="Run folders; default: runs in the data folder.")
 
 
+class Notify(Section):
+    """Who is told what happens."""
+
+    addresses: tuple[StrictStr, ...] = Field(
+        (),
+        description="Apprise addresses, e.g. slack://${SLACK_PATH}; secrets as ${VAR}, filled in"
+        " from the environment when a message is sent. `pareto notify-test FILE` tries them.",
+    )
+    when: tuple[Literal["failed", "drift", "finished", "stalled"], ...] = Field(
+        ("failed", "drift", "finished", "stalled"),
+        description="What is told: a point failed, the system changed, the campaign ended, a client"
+        " made no progress.",
+    )
+
+    @field_validator("addresses")
+    @classmethod
+    def _addresses_are_without_secrets(cls, addresses: tuple[str, ...]) -> tuple[str, ...]:
+        for number, address in enumerate(addresses, start=1):
+            if looks_secret(_REFERENCE.sub("", address)):
+                raise ValueError(
+                    f"address {number} holds a secret (the value is not shown); put it into a"
+                    " variable and write ${NAME} in its place"
+                )
+            if "://" not in address and not _REFERENCE.match(address):
+                raise ValueError(
+                    f"address {number} is no Apprise address; write scheme://…, or ${{NAME}}"
+                )
+        return addresses
+
+
 class Rehearsal(Section):
     """Marks the campaign as a rehearsal: never a measurement."""
 
@@ -554,6 +586,7 @@ class Campaign(Section):
         default_factory=FingerprintSection,
         description="What must not change across the curve, beside what is always looked at.",
     )
+    notify: Notify = Field(default_factory=Notify, description="Who is told what happens.")
     rehearsal: Rehearsal | None = Field(
         None, description="Present only in a rehearsal: shortens the minimum durations."
     )

@@ -45,6 +45,7 @@ HARMLESS: dict[str, str] = {
     "records.folder": "where files are kept",
     "records.database": "where records are kept",
     "records.runs": "where run folders are kept",
+    "notify": "who is told what happens",
 }
 #: Stands for the value of a key that is not stated.
 _ABSENT = object()
@@ -70,7 +71,7 @@ def statement(campaign: Campaign, folder: Path) -> dict[str, Any]:
 
     Paths below the campaign file's folder are relative to it: the folder may be moved as a whole.
     """
-    plain = campaign.model_dump(mode="json", exclude={"records": {"database"}})
+    plain = campaign.model_dump(mode="json", exclude={"records": {"database"}, "notify": True})
     moved: dict[str, Any] = _relative(plain, f"{folder}/")
     return moved
 

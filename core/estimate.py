@@ -65,6 +65,10 @@ class Span:
         high = None if self.high is None else max(0.0, self.high - amount)
         return Span(max(0.0, self.low - amount), max(0.0, self.expected - amount), high)
 
+    def more(self, amount: float) -> Span:
+        """The span with an amount on top."""
+        return self + Span.exact(amount)
+
     def times(self, factor: float) -> Span:
         """The span scaled."""
         high = None if self.high is None else self.high * factor

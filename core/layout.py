@@ -48,7 +48,9 @@ __all__ = [
     "CampaignPaths",
     "RunPaths",
     "attempt_path",
+    "instance_beat_path",
     "instance_lock_path",
+    "worker_folder",
 ]
 
 #: The records database in the data folder.
@@ -206,6 +208,16 @@ def instance_lock_path(instance: str, environ: Mapping[str, str]) -> Path:
         environ: The environment: `PARETO_STATE_DIR`, else the XDG state folder.
     """
     return _state_folder(environ) / "instances" / f"{_safe(instance)}.lock"
+
+
+def worker_folder(instance: str, environ: Mapping[str, str]) -> Path:
+    """Where the worker beside an instance keeps its log and Prefect's files."""
+    return _state_folder(environ) / "workers" / _safe(instance)
+
+
+def instance_beat_path(lock: Path) -> Path:
+    """Beside an instance's lock: touched whenever its lease was renewed, gone once that is lost."""
+    return lock.with_suffix(".beat")
 
 
 def _state_folder(environ: Mapping[str, str]) -> Path:

@@ -24,7 +24,7 @@ from core.identity import Identity
 from core.layout import instance_lock_path
 from core.plan import Plan, Point
 from core.preset_fill import too_few_samples
-from core.records import Phase, PointRecord, Records, open_records
+from core.records import CampaignRecord, Phase, PointRecord, Records, open_records
 from core.status import AttemptState
 from flows.costs import costs_of, sized_plan
 from flows.prepare import Prepared
@@ -166,17 +166,7 @@ def enter(ready: Prepared, found: Surroundings, given_up: threading.Event) -> Se
     """
     patience = patient(ready.campaign.run.recovery_timeout_s, given_up)
     records = open_records(ready.paths.database_url, patience=patience)
-    folder = ready.loaded.path.parent
-    stated = statement(ready.campaign, folder)
-    record = records.enter_campaign(
-        ready.plan,
-        text=ready.loaded.text,
-        statement=stated,
-        system=system_key(ready.campaign, folder),
-        source=ready.loaded.path,
-        runs_folder=ready.paths.runs,
-        differences=lambda before: changes_since(before, stated),
-    )
+    record = recorded_in(records, ready)
     recorded = Path(record.runs_folder)
     if _was_moved(record.name, recorded, ready.paths.runs):
         records.relocate(record.name, ready.paths.runs)
@@ -192,6 +182,25 @@ def enter(ready: Prepared, found: Surroundings, given_up: threading.Event) -> Se
         accuracy_rows=found.accuracy_rows,
         records=records,
         hold=_hold(ready, records),
+    )
+
+
+def recorded_in(records: Records, ready: Prepared) -> CampaignRecord:
+    """Record a campaign with its exact text, or join the record of the same one.
+
+    Raises:
+        InputError: the name is taken by a campaign that would measure something else.
+    """
+    folder = ready.loaded.path.parent
+    stated = statement(ready.campaign, folder)
+    return records.enter_campaign(
+        ready.plan,
+        text=ready.loaded.text,
+        statement=stated,
+        system=system_key(ready.campaign, folder),
+        source=ready.loaded.path,
+        runs_folder=ready.paths.runs,
+        differences=lambda before: changes_since(before, stated),
     )
 
 

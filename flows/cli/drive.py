@@ -9,18 +9,20 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from core.errors import InputError, ParetoError, SetupError
+from core.errors import ParetoError, SetupError
 from core.identity import unverifiable
 from core.layout import campaign_lock_path
 from core.overview import offline_note, point_rows
 from core.records import RecordsUnavailableError
 from core.records.engine import shown
 from core.status import PointState
+from core.texts import duration_text, span_text
 from flows.cli.live import live_view
-from flows.cli.show import duration_text, print_curve, span_text
+from flows.cli.show import print_curve
 from flows.prepare import Prepared
 from flows.session import Session, enter, preflight
 from flows.stop import StopRequest, on_signals
+from flows.view import View
 from tasks.lock import exclusive
 from tasks.prefect_server import prefect_server
 
@@ -106,26 +108,6 @@ def _tell_costs(session: Session, points: Sequence[str] | None, calibrate: bool)
         print(f"{len(left.points)} points to measure: {span_text(left.wall_s, duration_text)}")
 
 
-def labels(points: str | None, ready: Prepared) -> list[str] | None:
-    """`64,128` or `c0064,offline` as labels of the plan's points.
-
-    Raises:
-        InputError: a point that the plan does not have.
-    """
-    if points is None:
-        return None
-    known = {point.label: point.label for point in ready.plan.points}
-    known |= {str(p.concurrency): p.label for p in ready.plan.points if p.offline != "dedicated"}
-    wanted = [item.strip() for item in points.split(",") if item.strip()]
-    unknown = [item for item in wanted if item not in known]
-    if unknown or not wanted:
-        raise InputError(
-            f"--points: no point {', '.join(unknown) or 'given'};"
-            f" there are {', '.join(point.label for point in ready.plan.points)}"
-        )
-    return [known[item] for item in wanted]
-
-
 def _prefect_folder(ready: Prepared) -> Path:
     return ready.campaign.records.folder / "prefect"
 
@@ -137,7 +119,7 @@ def _plainly(
     from flows.campaign import run_campaign
 
     try:
-        with live_view(session):
+        with live_view(View.of(session)):
             run_campaign(session, stop, points, calibrate=calibrate)
     except ParetoError as outcome:
         return outcome
@@ -156,16 +138,17 @@ def _flow(
     from prefect.exceptions import PrefectException
     from prefect.logging.handlers import APILogHandler
 
-    from flows.campaign import HandedOver, campaign_flow, handed_over
+    from flows.campaign import HandedOver, handed_over
+    from flows.deployments import campaign as campaign_flow
 
     given = HandedOver(session, stop)
     token = handed_over.set(given)
     try:
-        with live_view(session):
+        with live_view(View.of(session)):
             state: State[Any] = campaign_flow(
                 str(session.prepared.loaded.path),
-                list(points) if points else None,
-                calibrate,
+                points=",".join(points or ()),
+                calibrate=calibrate,
                 return_state=True,
             )
     except (httpx.HTTPError, PrefectException) as problem:
