@@ -433,6 +433,13 @@ class Client(Section):
         default_factory=dict,
         description="Merged into the client's YAML at every point, e.g. model_params: {…}.",
     )
+    steady_state_command: tuple[StrictStr, ...] | None = Field(
+        None,
+        min_length=1,
+        description="The client's own detector of steady state as a list, e.g. [uv, run, --project,"
+        " ~/endpoints, python, -m, inference_endpoint.metrics.steady_state_diagnostics]; it is given"
+        " the run folder and prints JSON, or writes steady_state.json beside it.",
+    )
 
     @field_validator("overrides")
     @classmethod
