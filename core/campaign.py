@@ -436,9 +436,9 @@ class Client(Section):
     steady_state_command: tuple[StrictStr, ...] | None = Field(
         None,
         min_length=1,
-        description="The client's own detector of steady state as a list, e.g. [uv, run, --project,"
-        " ~/endpoints, python, -m, inference_endpoint.metrics.steady_state_diagnostics]; it is given"
-        " the run folder and prints JSON, or writes steady_state.json beside it.",
+        description="The client's detector of steady state as a list, e.g. [uv, run, --project,"
+        " ~/endpoints, python, -m, inference_endpoint.metrics.steady_state_diagnostics]. It is"
+        " given a copy of the run folder, and prints JSON or writes steady_state.json into it.",
     )
 
     @field_validator("overrides")

@@ -1,4 +1,4 @@
-"""The curve: a row per valid point with the official quantities, its step function and frontier (§4).
+"""The curve (§4): a row per valid point with the official quantities, steps and frontier.
 
 Nothing is interpolated: between two points the curve has the throughput of the faster-answering
 one. The official quantities have the checker's names and arithmetic.

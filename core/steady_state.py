@@ -1,7 +1,8 @@
 """What a point's official numbers are measured over: the steady-state window, or the run (§4.4).
 
-The window is found by the client, or by its own detector afterwards (`client.steady_state_command`),
-never here. Where neither spoke, the events only tell which coverage is still possible.
+The window is found by the client, or afterwards by its own detector
+(`client.steady_state_command`), never here. Where neither spoke, the events only tell which
+coverage is still possible.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Finished campaigns written straight into the records: no client runs, every number is a formula."""
+"""Finished campaigns written straight into the records: no client runs, numbers are formulas."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ FINDING = {
 
 
 def measured(level: int, speed: float = 1.0) -> dict[str, Any]:
-    """What a system measures at a level: saturates at about level 300, slows down from the first."""
+    """What a system measures at a level: half of the highest throughput at level 300."""
     tpot_ms = (8 + level / 12) / speed
     tps = speed * 24_000 * level / (level + 300)
     return {
