@@ -129,19 +129,14 @@ def _curve_figure(curve: Curve, title: str, *, rehearsal: bool) -> Figure:
         _limits(axes, [curve])
         if curve.points.empty:
             axes.text(0.5, 0.5, "no valid point yet", transform=axes.transAxes, ha="center")
-        handles: list[Artist] = [
-            *_regions(axes, curve),
-            *_step_line(axes, curve),
-            *_ceiling(axes, curve),
-        ]
-        handles += _points(axes, curve)
-        _legend(figure, handles)
+        parts = (_regions, _step_line, _ceiling, _points)
+        _legend(figure, [handle for part in parts for handle in part(axes, curve)])
         return figure
 
 
 def _canvas(title: str, *, rehearsal: bool, agentic: bool) -> tuple[Figure, Axes]:
     figure = Figure(figsize=_SIZE, dpi=_DPI)
-    axes = figure.add_axes((0.09, 0.25, 0.88, 0.66))
+    axes = figure.add_axes((0.09, 0.21, 0.88, 0.72))
     axes.set_title(title, loc="left", fontweight="bold")
     kind = "all answers, end to end" if agentic else "per user: 1000 / TPOT P90"
     axes.set_xlabel(f"interactivity, tokens/s ({kind})")

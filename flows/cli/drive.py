@@ -16,7 +16,8 @@ from core.records import RecordsUnavailableError
 from core.records.engine import shown
 from core.status import PointState
 from flows.cli.live import live_view
-from flows.cli.show import duration_text, print_curve, span_text
+from core.texts import duration_text, span_text
+from flows.cli.show import print_curve
 from flows.prepare import Prepared
 from flows.session import Session, enter, preflight
 from flows.stop import StopRequest, on_signals

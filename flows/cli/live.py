@@ -24,7 +24,8 @@ from core.progress import Phase
 from core.records import AttemptRecord, PointRecord, RecordsUnavailableError
 from core.records import Phase as AttemptPhase
 from core.status import OPEN_STATES, PointState
-from flows.cli.show import console, curve_table, duration_text, reason_lines
+from core.texts import duration_text
+from flows.cli.show import console, curve_table, reason_lines
 from flows.session import Session
 from tasks.supervise import GuardStatus, read_status
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rich.box import SIMPLE_HEAD
@@ -15,17 +14,17 @@ from core.estimate import Estimate, Span
 from core.fingerprint import PARTS
 from core.plan import Plan, band_name
 from core.status import PointState
+from core.texts import bytes_text, duration_text, hours_text, span_text, time_text
 
 if TYPE_CHECKING:  # the records load SQL, which `pareto plan` can do without
+    from core.drift import DriftRow
     from core.overview import PointRow
     from core.records import CampaignRecord, PointRecord
-    from flows.drift import DriftRow
 
 #: Columns of a table that goes to a pipe or a file.
 _WIDE = 400
 #: Columns of a terminal from which on a curve has all its columns.
 _ROOMY = 118
-SECONDS_PER_MINUTE = 60
 _STYLES = {
     PointState.VALID: "green",
     PointState.FAILED: "red",
@@ -102,35 +101,6 @@ def _moments(span: Span, now: float) -> str:
         return f"not before {earliest}"
     latest = time_text(now + span.high)
     return f"at {latest}" if earliest == latest else f"from {earliest} to {latest}"
-
-
-def span_text(span: Span, text: Callable[[float], str]) -> str:
-    """An amount: exact, a range, or at least so much."""
-    if span.high is None:
-        return f"at least {text(span.low)}"
-    low, high = text(span.low), text(span.high)
-    return low if low == high else f"{low} to {high}"
-
-
-def hours_text(hours: float) -> str:
-    """Hours with one decimal; of less than one, two digits that count."""
-    return f"{hours:.1f}" if hours >= 1 else f"{hours:.2g}"
-
-
-def duration_text(seconds: float) -> str:
-    """A duration as people say it: 45 s, 12 min, 3 h 20 min."""
-    if round(seconds) < SECONDS_PER_MINUTE:
-        return f"{round(seconds)} s"
-    hours, minutes = divmod(round(seconds / SECONDS_PER_MINUTE), 60)
-    return f"{hours} h {minutes:02d} min" if hours else f"{minutes} min"
-
-
-def bytes_text(count: float) -> str:
-    """A size in decimal units."""
-    for unit, size in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6)):
-        if count >= size:
-            return f"{count / size:.1f} {unit}"
-    return f"{count / 1e3:.0f} kB"
 
 
 def print_curve(name: str, rows: Sequence[PointRow], *, rehearsal: bool) -> None:
@@ -220,13 +190,6 @@ def drift_table(campaign: CampaignRecord, rows: Sequence[DriftRow]) -> Table:
         numbers = (str(row.number), row.moment, baseline, row.state)
         table.add_row(row.label, *numbers, *cells, row.sha256[:12])
     return table
-
-
-def time_text(at: float | None) -> str:
-    """A moment in UTC."""
-    if at is None:
-        return "–"
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
 
 
 def _marked(name: str, *, rehearsal: bool) -> str:

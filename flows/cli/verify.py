@@ -20,7 +20,7 @@ def verify(
         database: Database URL when a name is given.
     """
     from core.errors import EXIT_INCOMPLETE
-    from flows.cli.show import bytes_text
+    from core.texts import bytes_text
     from flows.cli.where import find
     from flows.verify import verify_campaign
     from tasks.campaign_file import load_recorded
