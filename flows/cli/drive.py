@@ -15,8 +15,8 @@ from core.overview import offline_note, point_rows
 from core.records import RecordsUnavailableError
 from core.records.engine import shown
 from core.status import PointState
-from flows.cli.live import live_view
 from core.texts import duration_text, span_text
+from flows.cli.live import live_view
 from flows.cli.show import print_curve
 from flows.prepare import Prepared
 from flows.session import Session, enter, preflight
