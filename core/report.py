@@ -63,6 +63,16 @@ class Report:
 
 
 @dataclass(frozen=True)
+class Standing:
+    """Where a campaign stands."""
+
+    campaign: CampaignRecord
+    points: tuple[PointRecord, ...]
+    curve: Curve
+    left: Span | None  # time that what is not valid still takes, seconds; None: none, or not known
+
+
+@dataclass(frozen=True)
 class Ratio:
     """One campaign in one region, over the first campaign compared."""
 

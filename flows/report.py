@@ -11,18 +11,16 @@ from typing import Any
 from core.curve import Curve, make_curve
 from core.drift import Difference, differences
 from core.errors import InputError, ParetoError, SetupError
-from core.estimate import Span, estimate, first_costs, scored_samples
+from core.estimate import Estimate, Span, estimate, first_costs, scored_samples
 from core.layout import AttemptPaths
 from core.overview import valid_attempt
 from core.records import AttemptRecord, CampaignRecord, PointRecord, Records
-from core.report import Comparison, Report, ratios, spending
+from core.report import Comparison, Report, Standing, ratios, spending
 from core.steady_state import FOUND_EVENT
 from flows.costs import costs_left
 from flows.drift import drift_overview
 from flows.prepare import Prepared, prepared
-from tasks.bounded import UnreadableError
 from tasks.campaign_file import load_recorded
-from tasks.steady_state import detect
 
 
 @dataclass(frozen=True)
@@ -86,6 +84,19 @@ def make_report(records: Records, name: str, env: Mapping[str, str]) -> Report:
     )
 
 
+def standing(records: Records, name: str, left: Estimate | None) -> Standing:
+    """Where a campaign stands, by its records alone.
+
+    Args:
+        records: Records that hold it.
+        name: Its name.
+        left: What it still costs; None: nothing, or it isn't known.
+    """
+    campaign, points = records.campaign(name), records.points_with_attempts(name)
+    curve = make_curve(campaign, points, windows=_said(records, name))
+    return Standing(campaign, points, curve, left.wall_s if left else None)
+
+
 def compare(wheres: Sequence[tuple[Records, str]], env: Mapping[str, str]) -> Comparison:
     """Campaigns against the first of them; raises as `find_curve` does."""
     curves = tuple(find_curve(records, name, env).curve for records, name in wheres)
@@ -93,7 +104,7 @@ def compare(wheres: Sequence[tuple[Records, str]], env: Mapping[str, str]) -> Co
     return Comparison(
         curves=curves,
         ratios=ratios(curves),
-        differs={name: _differences(base_records, base, records, name) for records, name in others},
+        differs=tuple(_differences(base_records, base, *other) for other in others),
         made_at=time.time(),
     )
 
@@ -132,11 +143,12 @@ def _windows(
     ready: Prepared | None,
 ) -> tuple[dict[int, dict[str, Any]], list[str]]:
     """Attempt id → what the detector said, from the records or now; and why it said nothing."""
-    said = records.campaign_events(campaign.name, FOUND_EVENT)
-    windows = {e.attempt_id: e.payload["block"] for e in said if e.attempt_id is not None}
+    windows = _said(records, campaign.name)
     command = ready.campaign.client.steady_state_command if ready else None
     if ready is None or command is None:
         return windows, []
+    from tasks.steady_state import UnreadableError, detect  # noqa: PLC0415 - loads httpx
+
     problems = []
     for attempt in _unasked(points, windows):
         folder = AttemptPaths(Path(campaign.runs_folder) / attempt.folder).run.path
@@ -149,6 +161,12 @@ def _windows(
             records.append_event(campaign.name, FOUND_EVENT, payload, attempt.id)
             windows[attempt.id] = block
     return windows, problems
+
+
+def _said(records: Records, name: str) -> dict[int, dict[str, Any]]:
+    """Attempt id → what the detector said before."""
+    said = records.campaign_events(name, FOUND_EVENT)
+    return {e.attempt_id: e.payload["block"] for e in said if e.attempt_id is not None}
 
 
 def _unasked(

@@ -56,14 +56,14 @@ def curve_png(curve: Curve, *, title: str, rehearsal: bool) -> bytes:
 
 def curve_svg(curve: Curve, *, title: str, rehearsal: bool) -> str:
     """The curve as a drawing; each point is a group that can be focused and says its numbers."""
-    said = {_hit(0, row["label"]): spoken(row) for row in rows_of(curve)}
+    said = {hit_name(0, row["label"]): spoken(row) for row in rows_of(curve)}
     return _svg(_curve_figure(curve, title, rehearsal=rehearsal), title, said)
 
 
 def overlay_svg(curves: Sequence[Curve], *, title: str) -> str:
     """Curves over each other; points as in `curve_svg`."""
     said = {
-        _hit(index, row["label"]): f"{curve.name}, {spoken(row)}"
+        hit_name(index, row["label"]): f"{curve.name}, {spoken(row)}"
         for index, curve in enumerate(curves)
         for row in rows_of(curve)
     }
@@ -261,11 +261,12 @@ def _x(row: Mapping[str, Any]) -> float:
 def _hit_mark(axes: Axes, index: int, row: Mapping[str, Any]) -> None:
     """An invisible mark over a point that takes pointer and focus."""
     style: dict[str, Any] = {"markersize": _HIT_SIZE, "alpha": 0, "clip_on": False, "zorder": 4}
-    gid = _hit(index, row["label"])
+    gid = hit_name(index, row["label"])
     axes.plot([_x(row)], [row["system_tps"]], "o", color="#000000", gid=gid, **style)
 
 
-def _hit(index: int, label: str) -> str:
+def hit_name(index: int, label: str) -> str:
+    """Name of the group in the drawing that stands for a point."""
     return f"{_HIT}{index}-{label}"
 
 

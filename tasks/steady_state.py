@@ -16,6 +16,8 @@ from core.layout import EVENTS_JSONL, STEADY_STATE_JSON
 from core.steady_state import parse_block
 from tasks.bounded import Bounds, UnreadableError, command_output
 
+__all__ = ["UnreadableError", "detect"]
+
 #: A detector reads events of hours once; what it says is a few kilobytes.
 BOUNDS = Bounds(timeout_s=600.0, max_bytes=1 << 20)
 

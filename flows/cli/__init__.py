@@ -16,6 +16,8 @@ from core.errors import InputError, InterruptedByUserError, ParetoError
 from flows.cli.ask import cancel, pause, resume
 from flows.cli.calibrate import calibrate
 from flows.cli.check import check
+from flows.cli.compare import compare
+from flows.cli.curve import curve
 from flows.cli.db import upgrade
 from flows.cli.demo import demo
 from flows.cli.drift import drift
@@ -23,6 +25,7 @@ from flows.cli.init import init
 from flows.cli.plan import plan
 from flows.cli.rebase import rebase
 from flows.cli.relocate import relocate
+from flows.cli.report import report
 from flows.cli.retry import retry
 from flows.cli.run import run
 from flows.cli.runs import runs
@@ -46,6 +49,7 @@ app = cyclopts.App(
 )
 for _command in (
     *(init, plan, check, calibrate, run, status, retry, runs),
+    *(report, curve, compare),
     *(pause, resume, cancel, drift, rebase, verify, relocate, demo),
 ):
     app.command(_command)
