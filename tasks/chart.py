@@ -10,6 +10,7 @@ import io
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 from xml.etree import ElementTree
 
@@ -49,30 +50,34 @@ _SVG = "http://www.w3.org/2000/svg"
 _XLINK = "http://www.w3.org/1999/xlink"
 
 
+@dataclass(frozen=True)
+class Pictures:
+    """A curve in both forms."""
+
+    svg: str
+    png: bytes
+
+
+def curve_pictures(curve: Curve, *, title: str, rehearsal: bool) -> Pictures:
+    """The curve as a drawing, whose points say their numbers, and as a picture."""
+    figure = _curve_figure(curve, title, rehearsal=rehearsal)
+    said = {hit_name(0, row["label"]): spoken(row) for row in rows_of(curve)}
+    return Pictures(_svg(figure, title, said), _png(figure))
+
+
 def curve_png(curve: Curve, *, title: str, rehearsal: bool) -> bytes:
     """The curve as a picture."""
     return _png(_curve_figure(curve, title, rehearsal=rehearsal))
 
 
-def curve_svg(curve: Curve, *, title: str, rehearsal: bool) -> str:
-    """The curve as a drawing; each point is a group that can be focused and says its numbers."""
-    said = {hit_name(0, row["label"]): spoken(row) for row in rows_of(curve)}
-    return _svg(_curve_figure(curve, title, rehearsal=rehearsal), title, said)
-
-
 def overlay_svg(curves: Sequence[Curve], *, title: str) -> str:
-    """Curves over each other; points as in `curve_svg`."""
+    """Curves over each other; points as in `curve_pictures`."""
     said = {
         hit_name(index, row["label"]): f"{curve.name}, {spoken(row)}"
         for index, curve in enumerate(curves)
         for row in rows_of(curve)
     }
     return _svg(_overlay_figure(curves, title), title, said)
-
-
-def overlay_png(curves: Sequence[Curve], *, title: str) -> bytes:
-    """Curves over each other as a picture."""
-    return _png(_overlay_figure(curves, title))
 
 
 def rows_of(curve: Curve) -> Iterator[dict[str, Any]]:

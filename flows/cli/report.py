@@ -21,17 +21,17 @@ def report(campaign: str, *, out: Path | None = None, database: str | None = Non
     from flows.cli.files import target, write
     from flows.cli.where import find
     from flows.report import make_report
-    from tasks.chart import curve_png, curve_svg
+    from tasks.chart import curve_pictures
     from tasks.report import report_page
 
     where = find(campaign, database)
     page = target(out or Path(f"{where.name}-report.html"), ".html")
     made = make_report(where.records, where.name, os.environ)
     title, rehearsal = made.campaign.name, made.campaign.rehearsal
-    drawing = curve_svg(made.curve, title=title, rehearsal=rehearsal)
-    write(page, report_page(made, drawing).encode())
-    write(page.with_suffix(".svg"), drawing.encode())
-    write(page.with_suffix(".png"), curve_png(made.curve, title=title, rehearsal=rehearsal))
+    pictures = curve_pictures(made.curve, title=title, rehearsal=rehearsal)
+    write(page, report_page(made, pictures.svg).encode())
+    write(page.with_suffix(".svg"), pictures.svg.encode())
+    write(page.with_suffix(".png"), pictures.png)
     for note in made.notes:
         print(f"not known: {note}")
     return 0

@@ -48,7 +48,7 @@ def report_page(report: Report, drawing: str) -> str:
 
     Args:
         report: What it tells.
-        drawing: Its curve, as `tasks.chart.curve_svg` draws it.
+        drawing: Its curve, as `tasks.chart.curve_pictures` draws it.
     """
     campaign, curve = report.campaign, report.curve
     rows = list(rows_of(curve))
