@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from core.curve import Curve, best_by_region
+from core.curve import Curve, best_by_region, steps, throughput_at
 from core.drift import Difference, DriftRow
 from core.estimate import SECONDS_PER_HOUR, Span
 from core.plan import band_name
@@ -83,11 +83,20 @@ class Ratio:
 
 
 @dataclass(frozen=True)
+class AtEqual:
+    """What each system delivers at one interactivity."""
+
+    interactivity: float
+    cells: tuple[tuple[float | None, float | None], ...]  # tokens/s, and over the first curve's
+
+
+@dataclass(frozen=True)
 class Comparison:
     """Curves over each other; the first is what the others are compared with."""
 
     curves: tuple[Curve, ...]
     ratios: Mapping[str, tuple[Ratio, ...]]  # region as people read it → one per curve
+    at_equal: tuple[AtEqual, ...]  # at the interactivity of each corner of the first curve
     differs: tuple[tuple[Difference, ...] | None, ...]  # of the second on; None: not known
     made_at: float
 
@@ -141,6 +150,17 @@ def ratios(curves: Sequence[Curve]) -> dict[str, tuple[Ratio, ...]]:
                 Ratio(tps, _over(tps, base_tps), x, _over(x, base_x)) for tps, x in cells
             )
     return found
+
+
+def at_equal(curves: Sequence[Curve]) -> tuple[AtEqual, ...]:
+    """The step functions at each corner of the first one: the same answer speed for every user."""
+    corners = [steps(curve.frame) for curve in curves]
+    found = []
+    for interactivity in corners[0]["interactivity"]:
+        delivered = [throughput_at(other, interactivity) for other in corners]
+        cells = tuple((tps, _over(tps, delivered[0])) for tps in delivered)
+        found.append(AtEqual(float(interactivity), cells))
+    return tuple(found)
 
 
 def _known(value: object) -> float | None:

@@ -15,7 +15,7 @@ from core.estimate import Estimate, Span, estimate, first_costs, scored_samples
 from core.layout import AttemptPaths
 from core.overview import valid_attempt
 from core.records import AttemptRecord, CampaignRecord, PointRecord, Records
-from core.report import Comparison, Report, Standing, ratios, spending
+from core.report import Comparison, Report, Standing, at_equal, ratios, spending
 from core.steady_state import FOUND_EVENT
 from flows.costs import costs_left
 from flows.drift import drift_overview
@@ -104,6 +104,7 @@ def compare(wheres: Sequence[tuple[Records, str]], env: Mapping[str, str]) -> Co
     return Comparison(
         curves=curves,
         ratios=ratios(curves),
+        at_equal=at_equal(curves),
         differs=tuple(_differences(base_records, base, *other) for other in others),
         made_at=time.time(),
     )

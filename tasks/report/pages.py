@@ -63,6 +63,7 @@ def report_page(report: Report, drawing: str) -> str:
         detail={hit_name(0, row["label"]): _detail(row, "row-") for row in rows},
         offline_note=offline_note(point_rows(report.points), campaign.c_max),
         rows=_table_rows(report, rows),
+        bases=_bases(curve.frame),
         per_user="e2e interactivity" if curve.agentic else "per user",
         has_power=bool(curve.frame["system_tps_per_kw"].notna().any()),
         costs=_costs(report.spending, report.left),
@@ -89,6 +90,7 @@ def compare_page(found: Comparison) -> str:
             for row in rows_of(curve)
         },
         ratios=found.ratios,
+        at_equal=found.at_equal,
         differs=[
             (name, None if differs is None else drift_lines(differs))
             for name, differs in zip(names[1:], found.differs, strict=True)
@@ -138,6 +140,14 @@ def _table_rows(report: Report, rows: Sequence[Mapping[str, Any]]) -> list[dict[
         else:
             found.append({**row, "measured": True, "accuracy_text": scores_text(row)})
     return found
+
+
+def _bases(frame: pd.DataFrame) -> list[str]:
+    """What numbers are measured over and why, points alike in one line."""
+    return [
+        f"{basis}: {', '.join(labels)} ({why})"
+        for (basis, why), labels in frame.groupby(["basis", "basis_why"])["label"]
+    ]
 
 
 def _costs(spent: Spending, left: Span | None) -> list[tuple[str, str, str]]:
