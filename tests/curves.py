@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,7 @@ def measured(level: int, speed: float = 1.0) -> dict[str, Any]:
     }
 
 
-@dataclass(frozen=True)
+@dataclass
 class Place:
     """A folder with records in it."""
 
@@ -68,11 +69,10 @@ class Place:
         """Their database."""
         return f"sqlite:///{self.folder / 'pareto.db'}"
 
-    @property
+    @cached_property
     def records(self) -> Records:
         """The records, made on first use."""
-        if not (self.folder / "pareto.db").is_file():
-            upgrade(self.url)
+        upgrade(self.url)
         return open_records(self.url)
 
     def campaign(

@@ -9,11 +9,11 @@ from xml.etree import ElementTree
 
 import pytest
 
-from core.curve import Curve, make_curve
+from core.curve import Curve
 from core.plan import Role
 from tasks.chart import WATERMARK, curve_pictures, curve_png, facts_of, overlay_svg, rows_of
 from tests.core.test_curve_table import at, curve_of
-from tests.curves import MANY, Place
+from tests.curves import MANY, measured
 
 #: Bytes that a page of Prefect can take as a picture.
 LARGEST = 150_000
@@ -21,11 +21,22 @@ PNG = b"\x89PNG\r\n"
 
 
 @pytest.fixture(scope="module")
-def many(tmp_path_factory: pytest.TempPathFactory) -> Curve:
-    """A curve of 32 points."""
-    place = Place(tmp_path_factory.mktemp("many"))
-    campaign = place.campaign("many", MANY, failing=False)
-    return make_curve(campaign, place.records.points_with_attempts("many"))
+def many() -> Curve:
+    """A curve of 32 points, four of them with an accuracy run, in four regions."""
+    regions = ["low_concurrency", "med_concurrency", "high_concurrency", "margin"]
+    scores = {"accuracy_scores": {"acc": {"score": 0.9}}}
+    return curve_of(
+        *(
+            at(
+                level,
+                measured(level)["tps"],
+                1000 / measured(level)["tpot_ms"]["90"],
+                region=regions[index // 8],
+                **({} if index % 8 else scores),
+            )
+            for index, level in enumerate(MANY)
+        )
+    )
 
 
 def drawn(curve: Curve, *, rehearsal: bool = False) -> str:
@@ -78,9 +89,8 @@ def test_a_rehearsal_is_marked_in_the_drawing(many: Curve) -> None:
 def test_the_steps_are_drawn_at_right_angles() -> None:
     """No line of the curve is neither upright nor level: nothing is interpolated."""
     svg = drawn(curve_of(at(4, 100, 50), at(8, 200, 40), at(16, 250, 20)))
-    path = max(
-        re.findall(r'<path d="([^"]*)"[^>]*stroke: #333333; stroke-width: 1.4', svg), key=len
-    )
+    lines = re.findall(r'<path d="([^"]*)"[^>]*stroke: #333333; stroke-width: 1.4', svg)
+    path = max(lines, key=len)
     places = [tuple(map(float, place)) for place in re.findall(r"[ML] ([\d.]+) ([\d.]+)", path)]
     assert len(places) > 6
     for (x, y), (next_x, next_y) in pairwise(places):
@@ -115,7 +125,8 @@ def test_facts_leave_out_what_is_not_known() -> None:
     (row,) = rows_of(curve_of(at(4, 100, 50)))
     names = [name for name, _ in facts_of(row)]
     assert "per kW" not in names
-    assert names[:4] == ["level", "role", "throughput", "per user"] or "region" in names
+    assert "accuracy" not in names
+    assert {"level", "throughput", "per user", "TTFT P90", "measured over"} <= set(names)
 
 
 def test_drawing_leaves_no_file_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

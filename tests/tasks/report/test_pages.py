@@ -40,7 +40,8 @@ class Reader(HTMLParser):
             self.open.append(tag)
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.ids += [value or "" for name, value in attrs if name == "id"]
+        self.handle_starttag(tag, attrs)
+        self.handle_endtag(tag)
 
     def handle_endtag(self, tag: str) -> None:
         assert self.open.pop() == tag
@@ -94,15 +95,9 @@ def test_failed_attempts_and_their_findings_are_told() -> None:
     ))  # fmt: skip
     page = page_of(point(failed, VALID))
     text = read(page).text
-    for told in (
-        "too-short",
-        "<3 s>",
-        "issue more passes",
-        "attempt 1",
-        "attempt 2",
-        failed.folder,
-    ):
+    for told in ("too-short", "<3 s>", "issue more passes", "attempt 1", "attempt 2"):
         assert told in text
+    assert failed.folder in text
     assert "&lt;3 s&gt;" in page
 
 
