@@ -86,15 +86,19 @@ def test_a_rehearsal_is_marked_in_the_drawing(many: Curve) -> None:
     assert plain != curve_png(many, title="many", rehearsal=True)
 
 
-def test_the_steps_are_drawn_at_right_angles() -> None:
-    """No line of the curve is neither upright nor level: nothing is interpolated."""
+def test_the_steps_are_drawn_through_the_points() -> None:
+    """Upright and level, with corners only above and beside points: nothing is interpolated."""
     svg = drawn(curve_of(at(4, 100, 50), at(8, 200, 40), at(16, 250, 20)))
     lines = re.findall(r'<path d="([^"]*)"[^>]*stroke: #333333; stroke-width: 1.4', svg)
     path = max(lines, key=len)
     places = [tuple(map(float, place)) for place in re.findall(r"[ML] ([\d.]+) ([\d.]+)", path)]
-    assert len(places) > 6
     for (x, y), (next_x, next_y) in pairwise(places):
         assert x == next_x or y == next_y
+    marks = re.findall(r'id="hit-.*?<use [^>]*?x="([\d.]+)" y="([\d.]+)"', svg, re.DOTALL)
+    assert len(marks) == 3
+    left, bottom = min(x for x, _ in places), max(y for _, y in places)
+    assert {x for x, _ in places} == {left, *(float(x) for x, _ in marks)}
+    assert {y for _, y in places} == {bottom, *(float(y) for _, y in marks)}
 
 
 def test_what_is_not_a_plain_point_is_drawn_too() -> None:
