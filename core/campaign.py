@@ -435,6 +435,13 @@ class Client(Section):
         default_factory=dict,
         description="Merged into the client's YAML at every point, e.g. model_params: {…}.",
     )
+    steady_state_command: tuple[StrictStr, ...] | None = Field(
+        None,
+        min_length=1,
+        description="The client's detector of steady state as a list, e.g. [uv, run, --project,"
+        " ~/endpoints, python, -m, inference_endpoint.metrics.steady_state_diagnostics]. It is"
+        " given a copy of the run folder, and prints JSON or writes steady_state.json into it.",
+    )
 
     @field_validator("overrides")
     @classmethod

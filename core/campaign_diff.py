@@ -42,6 +42,7 @@ HARMLESS: dict[str, str] = {
     "run.budget_hours": "how many points are measured, not how",
     "instance.accelerators": "a factor of the accelerator-hours, which are worked out from records",
     "endpoint.health_path": "what is asked between runs, never during one",
+    "client.steady_state_command": "reads a finished run folder",
     "records.folder": "where files are kept",
     "records.database": "where records are kept",
     "records.runs": "where run folders are kept",
@@ -102,6 +103,7 @@ def system_key(campaign: Campaign, folder: Path) -> str:
     """Key of what decides the rate at a level: campaigns with the same one share rates."""
     plain = statement(campaign, folder)
     parts = {key: plain[key] for key in ("model", "endpoint", "client")}
+    del parts["client"]["steady_state_command"]
     parts |= {"instance": campaign.instance.name, "dataset": plain["datasets"]["performance"]}
     parts |= {"rehearsal": campaign.rehearsal is not None}
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()

@@ -43,6 +43,7 @@ __all__ = [
     "RESULT_SUMMARY_JSON",
     "RUNS",
     "SAMPLE_IDX_MAP_JSON",
+    "STEADY_STATE_JSON",
     "SYSTEM_DESC_JSON",
     "AttemptPaths",
     "CampaignPaths",
@@ -64,6 +65,8 @@ REPORT_TXT = "report.txt"
 SAMPLE_IDX_MAP_JSON = "sample_idx_map.json"
 METRICS_SUBDIR = "metrics"
 FINAL_SNAPSHOT_JSON = "final_snapshot.json"
+#: What the client's detector of steady state writes.
+STEADY_STATE_JSON = "steady_state.json"
 #: Written by the client when its aggregator has started; says nothing about the end of a run.
 READY = ".ready"
 

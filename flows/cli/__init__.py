@@ -18,6 +18,8 @@ from flows.cli.calibrate import calibrate
 from flows.cli.campaign import show
 from flows.cli.campaigns import list_campaigns
 from flows.cli.check import check
+from flows.cli.compare import compare
+from flows.cli.curve import curve
 from flows.cli.db import upgrade
 from flows.cli.demo import demo
 from flows.cli.drift import drift
@@ -26,6 +28,7 @@ from flows.cli.notify_test import notify_test
 from flows.cli.plan import plan
 from flows.cli.rebase import rebase
 from flows.cli.relocate import relocate
+from flows.cli.report import report
 from flows.cli.retry import retry
 from flows.cli.run import run
 from flows.cli.runs import runs
@@ -54,6 +57,7 @@ app = cyclopts.App(
 for _command in (
     *(init, plan, check, calibrate, run, status, show, retry, runs),
     *(serve, worker, submit, notify_test),
+    *(report, curve, compare),
     *(pause, resume, cancel, unlock, drift, rebase, verify, relocate, demo),
 ):
     app.command(_command)

@@ -17,9 +17,10 @@ from core.status import PointState
 from core.texts import bytes_text, duration_text, hours_text, span_text, time_text
 
 if TYPE_CHECKING:  # the records load SQL, which `pareto plan` can do without
+    from core.drift import DriftRow
     from core.overview import PointRow
     from core.records import CampaignRecord, ListedCampaign, PointRecord
-    from flows.drift import DriftRow
+    from core.report import Comparison
 
 #: Columns of a table that goes to a pipe or a file.
 _WIDE = 400
@@ -198,6 +199,19 @@ def drift_table(campaign: CampaignRecord, rows: Sequence[DriftRow]) -> Table:
         baseline = f"{row.baseline}{'' if row.baseline == campaign.baseline else ', not of curve'}"
         numbers = (str(row.number), row.moment, baseline, row.state)
         table.add_row(row.label, *numbers, *cells, row.sha256[:12])
+    return table
+
+
+def ratios_table(found: Comparison) -> Table:
+    """The best of each region: tokens/s, and over the first campaign's."""
+    table = _table("best tokens/s by region, and over the first campaign's", "region")
+    for curve in found.curves:
+        table.add_column(_marked(curve.name, rehearsal=curve.rehearsal), justify="right")
+    for region, cells in found.ratios.items():
+        texts = (
+            f"{_unit(c.tps)} ({c.tps_ratio:.3f} ×)" if c.tps_ratio else _unit(c.tps) for c in cells
+        )
+        table.add_row(region, *texts)
     return table
 
 

@@ -69,6 +69,10 @@ def test_what_is_measured_matters(sections: dict[str, Any], line: str) -> None:
         ({"run": {"expected_qps": {8: 1.5}}}, "run.expected_qps.8: not set → 1.5"),
         ({"run": {"min_passes": 2}}, "run.min_passes: 1 → 2"),
         ({"records": {"runs": "/r"}}, "records.runs: not set → /r"),
+        (
+            {"client": {"steady_state_command": ["detect", "--json"]}},
+            "client.steady_state_command: not set → [detect, --json]",
+        ),
         ({"instance": {"accelerators": 8}}, "instance.accelerators: 1 → 8"),
         ({"endpoint": {"health_path": "/health"}}, "endpoint.health_path: /v1/models → /health"),
     ],
