@@ -24,6 +24,11 @@ class DriftRow:
     sha256: str
     differs: tuple[str, ...]  # parts that are not those of its baseline
 
+    @property
+    def is_valid(self) -> bool:
+        """Whether it is of a valid attempt."""
+        return self.state is AttemptState.VALID
+
 
 @dataclass(frozen=True)
 class DriftOverview:

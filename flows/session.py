@@ -24,7 +24,7 @@ from core.identity import Identity
 from core.layout import instance_lock_path
 from core.plan import Plan, Point
 from core.preset_fill import too_few_samples
-from core.records import Phase, PointRecord, Records, open_records
+from core.records import CampaignRecord, Phase, PointRecord, Records, open_records
 from core.status import AttemptState
 from flows.costs import costs_of, sized_plan
 from flows.prepare import Prepared
@@ -145,6 +145,23 @@ def enter(ready: Prepared, found: Surroundings, given_up: threading.Event) -> Se
     """
     patience = patient(ready.campaign.run.recovery_timeout_s, given_up)
     records = open_records(ready.paths.database_url, patience=patience)
+    join_record(ready, records)
+    return Session(
+        prepared=ready,
+        client=found.client,
+        accuracy_rows=found.accuracy_rows,
+        records=records,
+        hold=_hold(ready, records),
+    )
+
+
+def join_record(ready: Prepared, records: Records) -> CampaignRecord:
+    """Record the campaign, or join the record of the same one.
+
+    Raises:
+        InputError: the name is taken by a campaign that would measure something else, or its run
+            folders are elsewhere.
+    """
     folder = ready.loaded.path.parent
     stated = statement(ready.campaign, folder)
     record = records.enter_campaign(
@@ -165,13 +182,7 @@ def enter(ready: Prepared, found: Surroundings, given_up: threading.Event) -> Se
             f" records, not in {ready.paths.runs}; name that place, or move them and"
             f" `pareto relocate {record.name} {ready.paths.runs}`"
         )
-    return Session(
-        prepared=ready,
-        client=found.client,
-        accuracy_rows=found.accuracy_rows,
-        records=records,
-        hold=_hold(ready, records),
-    )
+    return record
 
 
 def _was_moved(name: str, recorded: Path, now: Path) -> bool:

@@ -20,6 +20,7 @@ from flows.cli.db import upgrade
 from flows.cli.demo import demo
 from flows.cli.drift import drift
 from flows.cli.init import init
+from flows.cli.package import package
 from flows.cli.plan import plan
 from flows.cli.rebase import rebase
 from flows.cli.relocate import relocate
@@ -46,7 +47,7 @@ app = cyclopts.App(
 )
 for _command in (
     *(init, plan, check, calibrate, run, status, retry, runs),
-    *(pause, resume, cancel, drift, rebase, verify, relocate, demo),
+    *(pause, resume, cancel, drift, rebase, verify, relocate, package, demo),
 ):
     app.command(_command)
 db = cyclopts.App(name="db", help="Look after the records database.")
