@@ -26,11 +26,13 @@ from core.plan import Point, rate_shown, target_of
 from core.progress import Phase
 from core.records import AttemptRecord, Facts, RecordsUnavailableError
 from core.retry import TOO_SHORT, Next, after_failure
+from core.rules_ahead import Remark
 from core.run import planned_run
 from core.sizing import Target
 from core.status import AttemptState
 from core.validate import Verdict, validate
 from core.watchdog import Limits
+from flows.ahead import look_after
 from flows.session import Session, config_of
 from flows.steps import step
 from flows.stop import StopRequest
@@ -408,7 +410,8 @@ def _conclude(running: Running, status: GuardStatus) -> None:
     seen = [] if running.stop else findings_after(running.session, attempt)
     facts, _ = read_folder(running, status)
     verdict = _verdict(running, facts, status)
-    verdict = replace(verdict, findings=(*seen, *verdict.findings))
+    official = [remark.as_finding() for remark in _official(running, facts)]
+    verdict = replace(verdict, findings=(*seen, *verdict.findings, *official))
     state = _state(end, verdict)
     conclude(
         running,
@@ -438,6 +441,12 @@ def _verdict(running: Running, facts: FolderFacts, status: GuardStatus) -> Verdi
     full = None if verdict.valid else _disk_full(session, status)
     found = tuple(cause for cause in (_stopped_early(status), full) if cause is not None)
     return replace(verdict, findings=(*found, *verdict.findings))
+
+
+def _official(running: Running, facts: FolderFacts) -> list[Remark]:
+    """What the official checker would say of the point, before it is packaged."""
+    session = running.session
+    return look_after(session.campaign, session.plan, running.point, running.paths.run, facts)
 
 
 def _stopped_early(status: GuardStatus) -> Finding | None:

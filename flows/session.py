@@ -166,6 +166,23 @@ def enter(ready: Prepared, found: Surroundings, given_up: threading.Event) -> Se
     """
     patience = patient(ready.campaign.run.recovery_timeout_s, given_up)
     records = open_records(ready.paths.database_url, patience=patience)
+    join_record(ready, records)
+    return Session(
+        prepared=ready,
+        client=found.client,
+        accuracy_rows=found.accuracy_rows,
+        records=records,
+        hold=_hold(ready, records),
+    )
+
+
+def join_record(ready: Prepared, records: Records) -> CampaignRecord:
+    """Record the campaign, or join the record of the same one, wherever its folders lie now.
+
+    Raises:
+        InputError: the name is taken by a campaign that would measure something else, or its run
+            folders are elsewhere.
+    """
     record = recorded_in(records, ready)
     recorded = Path(record.runs_folder)
     if _was_moved(record.name, recorded, ready.paths.runs):
@@ -176,13 +193,7 @@ def enter(ready: Prepared, found: Surroundings, given_up: threading.Event) -> Se
             f" records, not in {ready.paths.runs}; name that place, or move them and"
             f" `pareto relocate {record.name} {ready.paths.runs}`"
         )
-    return Session(
-        prepared=ready,
-        client=found.client,
-        accuracy_rows=found.accuracy_rows,
-        records=records,
-        hold=_hold(ready, records),
-    )
+    return record
 
 
 def recorded_in(records: Records, ready: Prepared) -> CampaignRecord:

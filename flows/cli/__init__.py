@@ -25,6 +25,7 @@ from flows.cli.demo import demo
 from flows.cli.drift import drift
 from flows.cli.init import init
 from flows.cli.notify_test import notify_test
+from flows.cli.package import package
 from flows.cli.plan import plan
 from flows.cli.rebase import rebase
 from flows.cli.relocate import relocate
@@ -57,7 +58,7 @@ app = cyclopts.App(
 for _command in (
     *(init, plan, check, calibrate, run, status, show, retry, runs),
     *(serve, worker, submit, notify_test),
-    *(report, curve, compare),
+    *(report, curve, compare, package),
     *(pause, resume, cancel, unlock, drift, rebase, verify, relocate, demo),
 ):
     app.command(_command)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # the records load SQL, which `pareto plan` can do without
     from core.overview import PointRow
     from core.records import CampaignRecord, ListedCampaign, PointRecord
     from core.report import Comparison
+    from core.rules_ahead import Remark
 
 #: Columns of a table that goes to a pipe or a file.
 _WIDE = 400
@@ -243,4 +244,16 @@ def _table(title: str, *columns: str) -> Table:
     table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD)
     for index, column in enumerate(columns):
         table.add_column(column, no_wrap=index == 0, min_width=7 if index == 0 else None)
+    return table
+
+
+def remarks_table(remarks: Sequence[Remark]) -> Table:
+    """What is wrong with a submission, each thing once, beside the points and the key."""
+    places: dict[tuple[str, str, str, str], list[str]] = {}
+    for remark in remarks:
+        what = f"{remark.message}. {remark.fix}" if remark.fix else remark.message
+        places.setdefault((remark.severity, remark.rule, what, remark.key), []).append(remark.place)
+    table = _table("", "", "rule", "where", "what", "made right by")
+    for (severity, rule, what, key), where in places.items():
+        table.add_row(severity, rule, ", ".join(dict.fromkeys(where)), what, key)
     return table
