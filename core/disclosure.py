@@ -44,6 +44,18 @@ FILLED = (
     "c_min_override",
     "submitter_org_names",
 )
+#: Keys of system_desc.json that may differ between the points of one curve (checker.py of the
+#: official package 1.5.3).
+OF_A_POINT = frozenset(
+    {
+        *PARALLELISM,
+        "tps_utilization",
+        "disaggregated",
+        "batch",
+        "config_summary",
+        "config_summary_notes",
+    }
+)
 #: What the availability must be backed by (§8.2).
 _AVAILABILITY = {
     "Available": ("availability_url", "the URL of a product or ordering page"),
@@ -259,6 +271,12 @@ def system_desc(campaign: Campaign, point: Point, told: Told) -> dict[str, Any]:
     stated_keys: Mapping[str, Any] = _pruned(told.system or {})
     free = {key: value for key, value in stated_keys.items() if key not in FILLED}
     return merged(merged(free, _of_point(campaign, point).system), own)
+
+
+def of_every_point(told: Told) -> dict[str, Any]:
+    """What of the system's description all points of a curve share (§8.2)."""
+    pruned: Mapping[str, Any] = _pruned(told.system or {})
+    return {key: value for key, value in pruned.items() if key not in OF_A_POINT}
 
 
 def _pruned(value: Any) -> Any:
