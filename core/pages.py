@@ -11,9 +11,10 @@ from typing import Any
 
 from core.estimate import Estimate
 from core.overview import PointRow
-from core.plan import Plan, Point, band_name
+from core.plan import Plan, Point
 from core.records.values import AttemptRecord, EventRecord
 from core.redact import scrubbed
+from core.regions import band_name
 from core.status import AttemptState, PointState
 from core.texts import bytes_text, duration_text, hours_text, span_text
 

@@ -32,6 +32,7 @@ __all__ = [
     "Regions",
     "accuracy_bands",
     "band_bounds",
+    "band_name",
     "classify_concurrency",
     "compute_regions",
     "covered_region",
@@ -73,3 +74,9 @@ def uncovered_bands(levels: Iterable[int], regions: Regions) -> list[str]:
     """Mandatory bands without any of the levels: each needs at least one point (§5.4)."""
     filled = {band for level in levels for band in accuracy_bands(level, regions)}
     return [band for band in MANDATORY_BANDS if band not in filled]
+
+
+def band_name(band: str | None) -> str:
+    """A band or region as submitters read it."""
+    names = MANDATORY_BANDS | {"low_latency": "Ultra Low", "margin": "margin"}
+    return names.get(band or "", "–")

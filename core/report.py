@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from core.curve import Curve, best_by_region, steps, throughput_at
 from core.drift import Difference, DriftRow
 from core.estimate import SECONDS_PER_HOUR, Span
-from core.plan import band_name
 from core.records.tables import Phase
 from core.records.values import AttemptRecord, CampaignRecord, PointRecord
-from core.regions import REGION_NAMES
+from core.regions import REGION_NAMES, band_name
 from core.status import AttemptState
 
 

@@ -23,8 +23,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from core.curve import DOMINATED, OFFLINE, TIED, Curve, steps
-from core.plan import AGENTIC, band_name
-from core.regions import REGION_NAMES
+from core.plan import AGENTIC
+from core.regions import REGION_NAMES, band_name
 
 #: Size in inches and resolution: 1,000 pixels wide, below 100 kB, readable on a phone held across.
 _SIZE, _DPI = (9.0, 5.8), 110

@@ -12,7 +12,8 @@ from rich.table import Table
 
 from core.estimate import Estimate, Span
 from core.fingerprint import PARTS
-from core.plan import Plan, band_name
+from core.plan import Plan
+from core.regions import band_name
 from core.status import PointState
 from core.texts import bytes_text, duration_text, hours_text, span_text, time_text
 

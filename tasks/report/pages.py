@@ -16,9 +16,9 @@ from core.drift import drift_lines
 from core.estimate import SECONDS_PER_HOUR, Span
 from core.fingerprint import PARTS
 from core.overview import campaign_state, offline_note, point_rows
-from core.plan import band_name
 from core.records.tables import Phase
 from core.records.values import AttemptRecord, PointRecord
+from core.regions import band_name
 from core.report import Comparison, Report, Spending, Standing, took_s
 from core.status import PointState
 from core.texts import duration_text, hours_text, span_text, time_text

@@ -13,18 +13,17 @@ from submission_checker.models.aggregate.context import accuracy_bands, match_ac
 
 from core.campaign import AGENTIC_BENCHMARKS, BENCHMARKS, Campaign
 from core.errors import InputError
+from core.legality import MIN_LEVELS
 from core.plan import (
-    MIN_LEVELS,
     Plan,
     Point,
     Role,
     as_plain,
-    band_name,
     make_plan,
     rate_shown,
     resized,
 )
-from core.regions import MANDATORY_BANDS, uncovered_bands
+from core.regions import MANDATORY_BANDS, band_name, uncovered_bands
 from core.sizing import Basis, Rate
 from tests.campaigns import make_campaign, official
 
