@@ -62,6 +62,20 @@ _STATED = {
 }
 
 
+#: How keys begin → the official rule that is broken without them.
+_RULE_OF = {
+    "benchmark": "model-name-valid",
+    "disclosure.src": "src-readme",
+    "disclosure.implementation": "shared-path-resolution",
+    "disclosure.docs": "required-dir",
+    "disclosure.system": "system-description-valid",
+    "disclosure.sysinfo": "system-description-valid",
+    "disclosure.availability": "system-description-valid",
+    "disclosure.power": "power-descriptor",
+    "disclosure.points": "nodes-used",
+}
+
+
 @dataclass(frozen=True)
 class Lack:
     """One thing that only a person can tell, and has not."""
@@ -69,6 +83,12 @@ class Lack:
     key: str  # of the campaign file
     wanted: str
     severity: Severity = "error"
+
+    @property
+    def rule(self) -> str:
+        """The official rule that it would break."""
+        found = (rule for start, rule in _RULE_OF.items() if self.key.startswith(start))
+        return next(found, "point-disclosure-complete")
 
     def __str__(self) -> str:
         return f"{self.key}: {self.wanted}"

@@ -101,13 +101,14 @@ def _window(point: PointFiles) -> Iterator[Remark]:
         return
     window = block.get("window")
     window = window if isinstance(window, Mapping) else {}
+    summary = point.summary or {}
     needed = ("super_pass_start", "super_pass_end", "duration_s")
     lacking = [key for key in needed if window.get(key) is None]
     if block.get("status") == _WINDOWABLE and lacking:
         yield _no_window(point, f"windowable without {', '.join(lacking)} of a window")
     for key, limit in (
-        ("duration_s", _seconds(point.summary)),
-        ("n_samples", point.summary.get("n_samples_completed")),
+        ("duration_s", _seconds(summary)),
+        ("n_samples", summary.get("n_samples_completed")),
     ):
         value = window.get(key)
         if value is not None and limit is not None and _exceeds(value, limit):
@@ -130,7 +131,7 @@ def _seconds(summary: Mapping[str, Any]) -> float | None:
 
 def _run_type(point: PointFiles) -> Iterator[Remark]:
     """The builder takes the first dataset's type for that of the run."""
-    datasets = point.config.get("datasets")
+    datasets = (point.config or {}).get("datasets")
     first = datasets[0] if isinstance(datasets, list) and datasets else None
     kind = first.get("type") if isinstance(first, Mapping) else None
     if kind != "performance":
@@ -145,7 +146,7 @@ def _run_type(point: PointFiles) -> Iterator[Remark]:
 def _stored(point: PointFiles) -> Iterator[Remark]:
     """Stored metrics that are no finite numbers."""
     for key in _STORED:
-        value = point.summary.get(key)
+        value = (point.summary or {}).get(key)
         if value is not None and not is_number(value):
             yield remark(
                 "stored-metric",

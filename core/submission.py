@@ -32,9 +32,9 @@ class PointFiles:
     concurrency: int
     point: Json  # point.yaml
     system: Json  # system_desc.json
-    summary: Json  # result_summary.json
-    accuracy: Json | None  # accuracy_results.json
-    config: Json  # config.yaml
+    summary: Json | None  # result_summary.json; None: there is none; empty: not readable
+    accuracy: Json | None  # accuracy_results.json, likewise
+    config: Json | None  # config.yaml; None: there is none that can be read
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def specimen_files(
     c_max: int,
     curve: Curve,
     *,
-    measured: Mapping[str, tuple[Json, Json | None, Json]],
+    measured: Mapping[str, tuple[Json, Json | None, Json | None]],
     target_cohort: str,
 ) -> CurveFiles:
     """A submission whose disclosures pass, with the results of the points that were measured.

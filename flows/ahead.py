@@ -10,10 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from core.accuracy import AccuracyReport
 from core.campaign import CUSTOM, Campaign
 from core.disclosure import Lack, curve_of, missing, missing_parallelism, point_yaml
-from core.errors import ParetoError
 from core.folder import FolderFacts
 from core.gates import gate_files
 from core.layout import RunPaths
@@ -22,7 +20,6 @@ from core.reading import load_json, load_yaml
 from core.rules_ahead import Remark
 from core.specimen import TOLD
 from core.submission import planned_files, specimen_files
-from core.summary import Summary
 from tasks.disclosures import read_told
 from tasks.official import check_files
 
@@ -79,42 +76,37 @@ def look_after(
 ) -> list[Remark]:
     """What the official checker would say of a point that was just measured.
 
-    A folder that can't be read as the client writes it is judged by its own findings alone; so are
-    a custom benchmark, which has no rules, and a rehearsal, whose durations are not real.
+    A custom benchmark has no official rules, and a rehearsal's durations are not real: of them it
+    is not asked.
     """
     if campaign.benchmark == CUSTOM or campaign.rehearsal is not None:
         return []
-    summary, accuracy = read_document(run.summary), read_document(run.accuracy)
-    is_readable = isinstance(facts.summary, Summary) and summary is not None
-    if not is_readable or isinstance(facts.accuracy, tuple):
+    summary = read_document(run.summary)
+    if summary is None:  # its own findings say why there is none
         return []
-    assert summary is not None
-    scored = accuracy if isinstance(facts.accuracy, AccuracyReport) else None
     curve = curve_of(campaign, plan, [other.label for other in plan.points])
     shown = point_yaml(campaign, curve, point, TOLD, facts)
+    of_run = {key: shown[key] for key in _SHOWN if key in shown}
     files = specimen_files(
         campaign.benchmark,
         campaign.curve.c_max,
         curve,
-        measured={
-            point.label: ({k: shown[k] for k in _SHOWN if k in shown}, scored, summary),
-        },
+        measured={point.label: (of_run, read_document(run.accuracy), summary)},
         target_cohort=campaign.seeds.target_cohort,
     )
-    try:
-        said = check_files(files, campaign.seeds.registry)
-    except ParetoError:
-        return []
+    said = check_files(files, campaign.seeds.registry)
     return [remark for remark in said if remark.place == point.label]
 
 
 def read_document(path: Path) -> dict[str, Any] | None:
-    """A JSON object with its whole numbers exact, as the official checker reads it."""
-    value, problems = load_json(path.read_bytes(), path.name) if path.is_file() else (None, ())
-    return value if isinstance(value, dict) and not problems else None
-
-
-def read_config(path: Path) -> dict[str, Any]:
-    """The client's own record of its configuration; empty if it can't be read."""
-    value, problems = load_yaml(path.read_bytes(), path.name) if path.is_file() else (None, ())
+    """A JSON object, its whole numbers exact; None: there is no file; empty: it can't be read."""
+    if not path.is_file():
+        return None
+    value, problems = load_json(path.read_bytes(), path.name)
     return value if isinstance(value, dict) and not problems else {}
+
+
+def read_config(path: Path) -> dict[str, Any] | None:
+    """The client's own record of its configuration; None: there is none that can be read."""
+    value, problems = load_yaml(path.read_bytes(), path.name) if path.is_file() else (None, ())
+    return value if isinstance(value, dict) and not problems else None

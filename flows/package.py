@@ -259,7 +259,7 @@ def _disclosed(
                 concurrency=point.concurrency,
                 point=point_yaml(campaign, curve, point, told, run.facts),
                 system=system_desc(campaign, point, told),
-                summary=read_document(paths.summary) or {},
+                summary=read_document(paths.summary),
                 accuracy=read_document(paths.accuracy),
                 config=read_config(paths.config),
             )

@@ -91,9 +91,11 @@ def write_tree(files: CurveFiles, root: Path) -> None:
         folder = system / files.benchmark / layout.point_dir_name(point.concurrency)
         folder.mkdir(parents=True, exist_ok=True)
         _write_yaml(folder / layout.POINT_YAML, point.point)
-        _write_yaml(folder / layout.CONFIG_YAML, point.config)
         _write_json(folder / layout.SYSTEM_DESC_JSON, point.system)
-        _write_json(folder / layout.RESULT_SUMMARY_JSON, point.summary)
+        if point.config is not None:
+            _write_yaml(folder / layout.CONFIG_YAML, point.config)
+        if point.summary is not None:
+            _write_json(folder / layout.RESULT_SUMMARY_JSON, point.summary)
         if point.accuracy is not None:
             _write_json(folder / layout.ACCURACY_RESULTS_JSON, point.accuracy)
     if files.power is not None:

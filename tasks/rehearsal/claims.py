@@ -3,7 +3,7 @@
 `PARETO_REHEARSAL_TEST_DATA` holds the claims as JSON. The clock factor makes every duration in the
 summary that many times longer, so that a rehearsal of a second reads as one of twenty minutes; the
 scores stand for those of an official dataset, of which only the first rows are asked. Every file
-that claims something has `test_data` in it: such runs only exist to try a package (docs/package.md).
+that claims something has `test_data` in it: such runs exist only to try a package.
 """
 
 from __future__ import annotations

@@ -12,18 +12,21 @@ from endpoints_submission_cli.runs.parser import parse_run_folder
 
 from flows.package import CHECKED
 from tests.disclosures import disclosure_dict
-from tests.flows.support import C_MAX, Done, Place, disk_manifest, write_datasets
+from tests.flows.support import Done, Place, disk_manifest, write_datasets
 
-#: Milliseconds of a request: prefill and four decode steps.
+#: Milliseconds of a request: prefill and four decode steps. The dedicated Offline run must outdo
+#: the highest level, so there the endpoint and not the machine is what limits that.
 SPEED = {"prefill_ms": 5, "decode_ms": 2}
-REQUEST_S = 0.013
+SLOW = {"prefill_ms": 20, "decode_ms": 20}
 #: Factor that makes the rehearsal's durations real again: its time scale is 0.0002.
 CLOCK = 6000.0
 #: Rows of a dataset larger than the highest level.
 ROWS = 34
+#: Rows of the others.
+FEW_ROWS = 8
 #: Samples that the official checker wants of deepseek-r1's accuracy.
 SCORED = 4388
-LEVELS = (33, 20, 13, 9, 6, 4, 2)
+LEVELS = (33, 28, 20, 13, 9, 6, 5)
 SCORER = {"eval_method": "string_match", "ground_truth": "ground_truth"}
 SCORER |= {"extractor": "identity_extractor"}
 
@@ -33,7 +36,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "agentic": {
         "benchmark": "qwen3_6-35b-a3b",
         "datasets": {
-            "performance": {"rows": ROWS},
+            "performance": {"rows": FEW_ROWS},
             "accuracy": [
                 {"name": "swe_bench", "rows": 200, "scorer": {"eval_method": "swe_bench_scorer"}}
             ],
@@ -46,9 +49,19 @@ CLAIMS: dict[str, dict[str, Any]] = {
 SINGLE_TURN = {"scores": {"r1_accuracy": {"exact_match": 81.5}}}
 
 
+def speed(kind: str) -> dict[str, int]:
+    """The endpoint's speed."""
+    return SLOW if kind == "dedicated" else SPEED
+
+
+def request_s(kind: str) -> float:
+    """Seconds of a request."""
+    return (speed(kind)["prefill_ms"] + 4 * speed(kind)["decode_ms"]) / 1000
+
+
 def write_campaign(place: Place, kind: str) -> None:
     """A rehearsal of an official benchmark, with complete disclosures."""
-    write_datasets(place.folder, ROWS)
+    write_datasets(place.folder, ROWS if kind == "dedicated" else FEW_ROWS)
     rows = (json.dumps({"prompt": f"row {n}", "ground_truth": "x"}) for n in range(SCORED))
     (place.folder / "accuracy.jsonl").write_text("\n".join(rows))
     accuracy = [{"name": "r1_accuracy", "path": "accuracy.jsonl", "rows": SCORED, "scorer": SCORER}]
@@ -60,8 +73,8 @@ def write_campaign(place: Place, kind: str) -> None:
     place.write(
         endpoint={"api_type": "openai"},
         run={
-            "expected_qps": {level: level / REQUEST_S for level in (*range(1, C_MAX + 1), ROWS)},
-            "min_passes": 5,
+            "expected_qps": {level: level / request_s(kind) for level in range(1, ROWS + 1)},
+            "min_passes": 4,
         },
         disclosure=disclosure_dict(place.folder),
         **sections,
@@ -75,7 +88,7 @@ def test_a_rehearsal_of_each_kind_packages_strictly(place: Place, kind: str) -> 
     Without the option a rehearsal is refused, whatever its summaries claim.
     """
     claims = {"clock": CLOCK, **CLAIMS.get(kind, SINGLE_TURN)}
-    with place.endpoint(**SPEED):
+    with place.endpoint(**speed(kind)):
         write_campaign(place, kind)
         ran = place.pareto("run", place.file, PARETO_REHEARSAL_TEST_DATA=json.dumps(claims))
     assert ran.code == 0, ran
