@@ -498,7 +498,7 @@ def _many() -> Iterator[tuple[str, str, Change]]:
         yield f"node without {key}", "elected", drop(f"*.system.node_types.0.{key}")
     for key in _POINT:
         yield f"point without {key}", "elected", drop(f"c0064.point.{key}")
-        if key not in ("concurrency", "division"):
+        if key in ("model_name", "seed_set", "warmup", "shared_src"):
             yield f"agentic point without {key}", "agentic", drop(f"c0016.point.{key}")
     for seed in ("scheduler_rng_seed", "sample_index_rng_seed", "model_seed"):
         yield f"wrong {seed}", "elected", put(f"c0064.point.runtime_settings.runtime.{seed}", 7)

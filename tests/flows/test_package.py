@@ -1,125 +1,283 @@
-"""`pareto package`: a rehearsed campaign of each kind passes strictly, marked as test data."""
+"""`pareto package`: what passes, what is refused and why, and that nothing recorded is touched."""
 
 from __future__ import annotations
 
 import json
+import shutil
+import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-from endpoints_submission_cli.exceptions import RunFolderError
+import yaml
 from endpoints_submission_cli.runs.parser import parse_run_folder
 
+from core.files import write_atomic
+from flows.cli import main
 from flows.package import CHECKED
-from tests.disclosures import disclosure_dict
-from tests.flows.support import Done, Place, disk_manifest, write_datasets
+from tests.disclosures import SOURCED
+from tests.flows.packaged import SPAN_S, WARMUP, WARMUP_S, Finished
+from tests.flows.rehearsed import assert_packages
+from tests.flows.support import Done, Place, disk_manifest
 
-#: Milliseconds of a request: prefill and four decode steps. The dedicated Offline run must outdo
-#: the highest level, so there the endpoint and not the machine is what limits that.
-SPEED = {"prefill_ms": 5, "decode_ms": 2}
-SLOW = {"prefill_ms": 20, "decode_ms": 20}
-#: Factor that makes the rehearsal's durations real again: its time scale is 0.0002.
-CLOCK = 6000.0
-#: Rows of a dataset larger than the highest level.
-ROWS = 34
-#: Rows of the others.
-FEW_ROWS = 8
-#: Samples that the official checker wants of deepseek-r1's accuracy.
-SCORED = 4388
-LEVELS = (33, 28, 20, 13, 9, 6, 5)
-SCORER = {"eval_method": "string_match", "ground_truth": "ground_truth"}
-SCORER |= {"extractor": "identity_extractor"}
-
-KINDS: dict[str, dict[str, Any]] = {
-    "elected": {"curve": {"offline": "elected"}},
-    "dedicated": {"curve": {"offline": "dedicated", "levels": list(LEVELS)}},
-    "agentic": {
-        "benchmark": "qwen3_6-35b-a3b",
-        "datasets": {
-            "performance": {"rows": FEW_ROWS},
-            "accuracy": [
-                {"name": "swe_bench", "rows": 200, "scorer": {"eval_method": "swe_bench_scorer"}}
-            ],
-        },
-    },
-}
-CLAIMS: dict[str, dict[str, Any]] = {
-    "agentic": {"scores": {"swe_bench": 0.72}, "inline": 0.57, "tokens_per_turn": 383.0},
-}
-SINGLE_TURN = {"scores": {"r1_accuracy": {"exact_match": 81.5}}}
+Pareto = Callable[..., Done]
 
 
-def speed(kind: str) -> dict[str, int]:
-    """The endpoint's speed."""
-    return SLOW if kind == "dedicated" else SPEED
+@pytest.fixture
+def pareto(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Pareto:
+    """Calls `pareto` in this process, in a folder, with nothing but Python on the path."""
+
+    def call(folder: Path, *arguments: str | Path, path: Path | None = None) -> Done:
+        monkeypatch.chdir(folder)
+        monkeypatch.setenv("PATH", str(path or folder / "no-programs"))
+        capfd.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main([str(argument) for argument in arguments])
+        assert isinstance(ended.value.code, int)
+        return Done(ended.value.code, *capfd.readouterr())
+
+    return call
 
 
-def request_s(kind: str) -> float:
-    """Seconds of a request."""
-    return (speed(kind)["prefill_ms"] + 4 * speed(kind)["decode_ms"]) / 1000
+def test_a_rehearsal_packages_strictly(place: Place) -> None:
+    """A whole campaign by the stand-in client, its durations made real by its clock option."""
+    assert_packages(place, "elected")
 
 
-def write_campaign(place: Place, kind: str) -> None:
-    """A rehearsal of an official benchmark, with complete disclosures."""
-    write_datasets(place.folder, ROWS if kind == "dedicated" else FEW_ROWS)
-    rows = (json.dumps({"prompt": f"row {n}", "ground_truth": "x"}) for n in range(SCORED))
-    (place.folder / "accuracy.jsonl").write_text("\n".join(rows))
-    accuracy = [{"name": "r1_accuracy", "path": "accuracy.jsonl", "rows": SCORED, "scorer": SCORER}]
-    sections: dict[str, Any] = {
-        "benchmark": "deepseek-r1",
-        "datasets": {"performance": {"name": "timed"}, "accuracy": accuracy},
-        **KINDS[kind],
-    }
-    place.write(
-        endpoint={"api_type": "openai"},
-        run={
-            "expected_qps": {level: level / request_s(kind) for level in range(1, ROWS + 1)},
-            "min_passes": 4,
-        },
-        disclosure=disclosure_dict(place.folder),
-        **sections,
+@pytest.mark.parametrize("kind", ["elected", "dedicated", "agentic"])
+def test_a_finished_campaign_packages_strictly(kind: str, tmp_path: Path, pareto: Pareto) -> None:
+    """No error, no warning; every run folder is as recorded, and its copy ready for upload."""
+    done = Finished(tmp_path, kind)
+    done.measure()
+    before = disk_manifest(tmp_path / "data" / "runs")
+    ended = pareto(tmp_path, "package", done.file, "--out", "out", "--strict")
+    assert ended.code == 0, ended.out + ended.err
+    assert "0 errors, 0 warnings" in ended.out
+    labels = [point.label for point in done.ready.plan.points]
+    assert len(labels) == 7 + (kind == "dedicated")
+    for label in labels:
+        copy = tmp_path / "out" / "runs" / label
+        parse_run_folder(copy)
+        assert f"--path {copy}" in ended.out
+        assert disk_manifest(done.run_of(label)).items() <= disk_manifest(copy).items()
+    assert (
+        "submissions create --division standardized --scenario cop --availability available"
+        in ended.out
+    )
+    assert disk_manifest(tmp_path / "data" / "runs") == before
+    systems = list((tmp_path / "out" / "tree" / "Acme" / "local" / "results").iterdir())
+    assert [path.name for path in systems] == ["H200_box"]
+    (event,) = done.records.campaign_events("curve", CHECKED)
+    assert event.payload["errors"] == event.payload["warnings"] == 0
+    assert sorted(event.payload["points"]) == sorted(labels)
+
+
+def test_points_tell_what_their_runs_show(tmp_path: Path, pareto: Pareto) -> None:
+    """Warm-up from the events, the client's own window, seeds, regions of the official function."""
+    done = Finished(tmp_path)
+    done.measure()
+    assert pareto(tmp_path, "package", done.file, "--out", "out").code == 0
+    point = yaml.safe_load((tmp_path / "out/runs/c0064/point.yaml").read_text())
+    warmup = point["warmup"]
+    assert (warmup["requests_issued"], warmup["requests_completed"]) == (WARMUP, WARMUP)
+    assert (warmup["duration_s"], warmup["concurrency"]) == (WARMUP_S, 64)
+    assert warmup["logs_retained"] is True
+    assert point["steady_state"]["window"]["duration_s"] == SPAN_S
+    assert point["runtime_settings"]["min_duration_ms"] == 1_200_000
+    assert point["runtime_settings"]["runtime"] == done.ready.plan.seed_set.seeds
+    assert point["region"] == "high_concurrency"
+    assert "offline" not in point
+    highest = yaml.safe_load((tmp_path / "out/runs/c0256/point.yaml").read_text())
+    assert highest["offline"] == "elected"
+    tree = tmp_path / "out/tree/Acme/local/results/H200_box/deepseek-r1/r64/system_desc.json"
+    assert 0 < json.loads(tree.read_bytes())["tps_utilization"] < 1
+
+
+# --- Refused -------------------------------------------------------------------------------------
+
+
+def test_missing_disclosures_are_listed_at_once(tmp_path: Path, pareto: Pareto) -> None:
+    """Each with its key, before and after the runs; nothing is written."""
+    done = Finished(tmp_path)
+    done.measure()
+    stated = yaml.safe_load(done.file.read_text())
+    del stated["disclosure"]["model_precision"], stated["disclosure"]["power"]
+    del stated["disclosure"]["system"]["system_size"]
+    del stated["disclosure"]["system"]["node_types"][0]["driver"]
+    done.file.write_text(yaml.safe_dump(stated))
+    ended = pareto(tmp_path, "package", done.file, "--out", "out")
+    checked = pareto(tmp_path, "check", done.file, "--disclosures")
+    assert (ended.code, checked.code) == (2, 1)
+    for key in ("model_precision", "power", "system.system_size", "system.node_types[0].driver"):
+        assert f"disclosure.{key}: " in ended.err
+        assert f"disclosure.{key}: " in checked.out
+    assert not (tmp_path / "out").exists()
+    assert list(tmp_path.glob(".out*")) == []
+
+
+@pytest.mark.parametrize(
+    ("keys", "rule", "key"),
+    [
+        (
+            {"system": {"system_name": "H200/8"}},
+            "system-name-path",
+            "disclosure.system.system_name",
+        ),
+        (
+            {"system": {"shortened_system_name": "a name of more than twenty"}},
+            "system-description-valid",
+            "disclosure.system.shortened_system_name",
+        ),
+        (
+            {"power": {"declared_provisioned_power": {**SOURCED, "source": ""}}},
+            "power-descriptor",
+            "disclosure.power.declared_provisioned_power.source",
+        ),
+        ({"points": {64: {"system": {"data_parallel": 9}}}}, "maximal-engagement", "disclosure."),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_wrong_disclosures_are_told_at_plan_time(
+    keys: dict[str, object], rule: str, key: str, tmp_path: Path, pareto: Pareto
+) -> None:
+    """Before a run, under the official rule id, beside the key; and again when packaging."""
+    done = Finished(tmp_path)
+    done.write(disclosure=keys)
+    checked = pareto(tmp_path, "check", done.file, "--disclosures")
+    assert checked.code == 1
+    assert rule in checked.out
+    assert key in checked.out
+    done.measure()
+    ended = pareto(tmp_path, "package", done.file, "--out", "out")
+    assert ended.code == 1
+    assert "runs create --path" not in ended.out
+    assert rule in ended.out or "builder-refused" in ended.out
+
+
+def test_complete_disclosures_are_said_to_be(tmp_path: Path, pareto: Pareto) -> None:
+    checked = pareto(tmp_path, "check", Finished(tmp_path).file, "--disclosures")
+    assert (checked.code, checked.out) == (
+        0,
+        "disclosures complete: the official checker accepts them\n",
     )
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_rehearsal_of_each_kind_packages_strictly(place: Place, kind: str) -> None:
-    """No error and no warning; the tree is marked, and holds nothing that could be uploaded.
-
-    Without the option a rehearsal is refused, whatever its summaries claim.
-    """
-    claims = {"clock": CLOCK, **CLAIMS.get(kind, SINGLE_TURN)}
-    with place.endpoint(**speed(kind)):
-        write_campaign(place, kind)
-        ran = place.pareto("run", place.file, PARETO_REHEARSAL_TEST_DATA=json.dumps(claims))
-    assert ran.code == 0, ran
-    before = disk_manifest(place.runs)
-    refused = place.pareto("package", place.file, "--out", "package", "--strict")
-    assert refused.code == 2
-    assert "is a rehearsal and never a measurement" in refused.err
-    done = place.pareto("package", place.file, "--out", "package", "--strict", "--test-data")
-    assert done.code == 0, done.out + done.err
-    assert_passes(place, done)
-    assert_marked(place.folder / "package")
-    assert disk_manifest(place.runs) == before
+def test_a_missing_point_is_refused_with_what_is_needed(tmp_path: Path, pareto: Pareto) -> None:
+    """Its label and state, and the official reasons without it."""
+    done = Finished(tmp_path)
+    done.measure(*(p.label for p in done.ready.plan.points if p.label != "c0032"))
+    ended = pareto(tmp_path, "package", done.file, "--out", "out")
+    assert ended.code == 2
+    assert "c0032: pending" in ended.err
+    assert "point-count: " in ended.err
+    assert "pareto run" in ended.err
 
 
-def assert_passes(place: Place, done: Done) -> None:
-    """No error, no warning, and so on record."""
-    assert "0 errors, 0 warnings" in done.out
-    assert "runs create" not in done.out
-    (event,) = place.records.campaign_events(place.name, CHECKED)
-    assert (event.payload["errors"], event.payload["warnings"]) == (0, 0)
-    assert event.payload["test_data"] is True
+def test_a_campaign_that_was_not_run_is_refused(tmp_path: Path, pareto: Pareto) -> None:
+    done = Finished(tmp_path)
+    done.write(campaign="other")
+    ended = pareto(tmp_path, "package", done.file, "--out", "out")
+    assert ended.code == 2
+    assert "other" in ended.err
 
 
-def assert_marked(package: Path) -> None:
-    """Each point's files and the folders' names say what it is; no folder of it is a run folder."""
-    points = list(package.glob("tree/TEST-DATA_Acme/local/results/TEST-DATA_H200_box/*/r*"))
-    assert len(points) >= 7
-    assert not (package / "runs").exists()
-    for point in points:
-        assert json.loads((point / "system_desc.json").read_bytes())["test_data"] is True
-        assert "test_data: true" in (point / "point.yaml").read_text()
-        assert json.loads((point / "result_summary.json").read_bytes())["test_data"]
-        with pytest.raises(RunFolderError):
-            parse_run_folder(point)
+def test_a_changed_folder_is_refused(tmp_path: Path, pareto: Pareto) -> None:
+    """A byte of one file, the size unchanged; nothing is left in the target."""
+    done = Finished(tmp_path)
+    done.measure()
+    file = done.run_of("c0064") / "performance" / "result_summary.json"
+    content = file.read_bytes()
+    file.chmod(0o644)
+    write_atomic(file, content.replace(b'"version": "0.2.0"', b'"version": "0.3.0"'))
+    ended = pareto(tmp_path, "package", done.file, "--out", "out")
+    assert ended.code == 2
+    assert "c0064: performance/result_summary.json: content differs" in ended.err
+    shutil.rmtree(done.run_of("c0128"))
+    assert "c0128" in pareto(tmp_path, "package", done.file, "--out", "out").err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_target_that_is_not_empty_is_refused(tmp_path: Path, pareto: Pareto) -> None:
+    """What is in it stays."""
+    done = Finished(tmp_path)
+    done.measure()
+    target = tmp_path / "out"
+    target.mkdir()
+    (target / "mine").touch()
+    ended = pareto(tmp_path, "package", done.file, "--out", "out")
+    assert ended.code == 2
+    assert "is not empty" in ended.err
+    assert [path.name for path in target.iterdir()] == ["mine"]
+
+
+def test_a_measurement_is_no_test_data(tmp_path: Path, pareto: Pareto) -> None:
+    done = Finished(tmp_path)
+    done.measure()
+    ended = pareto(tmp_path, "package", done.file, "--out", "out", "--test-data")
+    assert ended.code == 2
+    assert "is a measurement" in ended.err
+
+
+def test_points_of_before_a_rebase_are_not_packaged(tmp_path: Path, pareto: Pareto) -> None:
+    """A curve is of one baseline: after a rebase every point is measured again first."""
+    done = Finished(tmp_path)
+    done.measure()
+    done.records.rebase("curve", "new driver")
+    done.measure("c0064")
+    ended = pareto(tmp_path, "package", done.file, "--out", "out")
+    assert ended.code == 2
+    assert "c0256: pending" in ended.err
+
+
+def test_disclosures_may_be_corrected_after_the_runs(tmp_path: Path, pareto: Pareto) -> None:
+    """A changed measurement may not."""
+    done = Finished(tmp_path)
+    done.measure()
+    done.write(disclosure={"organization": "Other & Co"})
+    assert pareto(tmp_path, "package", done.file, "--out", "out").code == 0
+    assert (tmp_path / "out" / "tree" / "Other_Co").is_dir()
+    done.write(model={"name": "another"})
+    ended = pareto(tmp_path, "package", done.file, "--out", "again")
+    assert ended.code == 2
+    assert "model.name" in ended.err
+
+
+# --- Official tools that may be installed --------------------------------------------------------
+
+
+def program(folder: Path, name: str, body: str) -> Path:
+    """A program of that name."""
+    folder.mkdir(exist_ok=True)
+    file = folder / name
+    file.write_text(f"#!{sys.executable}\nimport pathlib, sys\n{body}\n")
+    file.chmod(0o755)
+    return folder
+
+
+def test_the_official_dashboard_is_made_where_it_can(tmp_path: Path, pareto: Pareto) -> None:
+    """`mlperf-viz TREE --strict --build DIR`; what it says against it is shown."""
+    done = Finished(tmp_path)
+    done.measure()
+    builds = "pathlib.Path(sys.argv[4]).mkdir(); assert sys.argv[2:4] == ['--strict', '--build']"
+    good = program(tmp_path / "bin", "mlperf-viz", builds)
+    assert pareto(tmp_path, "package", done.file, "--out", "out", path=good).code == 0
+    assert (tmp_path / "out" / "dashboard").is_dir()
+    bad = program(tmp_path / "bad", "mlperf-viz", "sys.exit('no such tree')")
+    ended = pareto(tmp_path, "package", done.file, "--out", "again", path=bad)
+    assert ended.code == 0
+    assert "dashboard  none: mlperf-viz ended with 1: no such tree" in ended.out
+
+
+def test_the_system_can_be_captured(tmp_path: Path, pareto: Pareto) -> None:
+    """By `mlperf-sysinfo`, whose keys fill what the file leaves out; without it that is told."""
+    done = Finished(tmp_path)
+    stated = yaml.safe_load(done.file.read_text())
+    captured = {"system_size": stated["disclosure"]["system"].pop("system_size"), "driver": "?"}
+    stated["disclosure"]["sysinfo"] = "sysinfo.yaml"
+    done.file.write_text(yaml.safe_dump(stated))
+    writes = f"pathlib.Path('system_desc.json').write_text({json.dumps(json.dumps(captured))})"
+    tool = program(tmp_path / "bin", "mlperf-sysinfo", writes)
+    assert pareto(tmp_path, "check", done.file, "--disclosures", path=tool).code == 0
+    ended = pareto(tmp_path, "check", done.file, "--disclosures")
+    assert ended.code == 1
+    assert "disclosure.sysinfo: mlperf-sysinfo is not installed" in ended.out
