@@ -256,8 +256,16 @@ def system_desc(campaign: Campaign, point: Point, told: Told) -> dict[str, Any]:
         "c_min_override": campaign.curve.c_min_override,
     }
     own = {key: value for key, value in filled.items() if value is not None}
-    free = {key: value for key, value in (told.system or {}).items() if key not in FILLED}
+    stated_keys: Mapping[str, Any] = _pruned(told.system or {})
+    free = {key: value for key, value in stated_keys.items() if key not in FILLED}
     return merged(merged(free, _of_point(campaign, point).system), own)
+
+
+def _pruned(value: Any) -> Any:
+    """A document without the keys that were left empty."""
+    if isinstance(value, Mapping):
+        return {key: _pruned(inner) for key, inner in value.items() if inner is not None}
+    return [_pruned(inner) for inner in value] if isinstance(value, list) else value
 
 
 def system_power(told: Told) -> dict[str, Any] | None:
@@ -265,7 +273,8 @@ def system_power(told: Told) -> dict[str, Any] | None:
     if told.power is None:
         return None
     name = (told.system or {}).get("system_name")
-    return {**({"system_desc_id": name} if name else {}), **told.power}
+    pruned: Mapping[str, Any] = _pruned(told.power)
+    return {**({"system_desc_id": name} if name else {}), **pruned}
 
 
 # --- What is missing -----------------------------------------------------------------------------

@@ -128,6 +128,8 @@ RULES: dict[str, Rule] = {
 
 #: A field of a file, as the checker's messages place it.
 _FIELD = re.compile(r"(?P<file>[\w.]+), field `(?P<field>[^`]+)`")
+#: A position in a list, as those messages write it.
+_POSITION = re.compile(r"\.(\d+)(?=\.|$)")
 #: Files whose fields are keys of the campaign file.
 _FIELDS_OF = {"system_desc.json": "disclosure.system", "system_power.json": "disclosure.power"}
 
@@ -155,7 +157,7 @@ def key_for(rule: str, message: str) -> str:
     found = _FIELD.match(message)
     section = _FIELDS_OF.get(found["file"]) if found else None
     if found and section:
-        return f"{section}.{found['field']}"
+        return _POSITION.sub(r"[\1]", f"{section}.{found['field']}")
     known = RULES.get(rule)
     return known.key if known else "see the message"
 
