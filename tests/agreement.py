@@ -16,6 +16,7 @@ import yaml
 from core import specimen
 from core.accuracy import parse_accuracy
 from core.campaign import Campaign
+from core.client_config import merged
 from core.disclosure import Curve, Told, curve_of, point_yaml, system_desc, system_power
 from core.events import EventFacts
 from core.folder import ACCURACY, CONFIG, EVENTS, SUMMARY, FileFact, FolderFacts, parse_config
@@ -61,8 +62,8 @@ class Stage:
         return (point[name] for point in self.points.values())
 
 
-def campaign_of(kind: str) -> Campaign:
-    """An official campaign."""
+def campaign_of(kind: str, **sections: Any) -> Campaign:
+    """An official campaign; sections given are merged in."""
     told = {"model_precision": "FP8", "link_to_model": "https://m", "dataset_link": "https://d"}
     told |= {"organization": "Acme", "availability": "Available", "scenario": "cop"}
     if kind == "agentic":
@@ -72,12 +73,13 @@ def campaign_of(kind: str) -> Campaign:
         scored = {"path": "/d/acc.jsonl", "rows": 13368, "scorer": {"eval_method": "rouge"}}
         benchmark = "llama3_1-8b"
     offline = {"elected": "elected", "dedicated": "dedicated", "agentic": "none"}[kind]
-    return make_campaign(
-        benchmark=benchmark,
-        curve={"c_max": 256, "levels": list(LEVELS), "offline": offline},
-        datasets={"accuracy": [scored]},
-        disclosure=told,
-    )
+    stated = {
+        "benchmark": benchmark,
+        "curve": {"c_max": 256, "levels": list(LEVELS), "offline": offline},
+        "datasets": {"accuracy": [scored]},
+        "disclosure": told,
+    }
+    return make_campaign(**merged(stated, sections))
 
 
 @dataclass(frozen=True)
