@@ -99,6 +99,8 @@ def package(ready: Prepared, records: Records, out: Path, *, test_data: bool = F
     records.campaign(ready.campaign.campaign)  # one that was never run has nothing to package
     record = join_record(ready, records)
     _refuse_rehearsal(record, test_data=test_data)
+    if out.is_relative_to(record.runs_folder):
+        raise InputError(f"--out: {out} lies among the run folders; name another place")
     told = _told(ready)
     chosen, left_out = _chosen(ready, records, record)
     _refuse_drift(records, record)

@@ -18,7 +18,9 @@ def check(file: Path, *, disclosures: bool = False) -> int:
     """
     if disclosures:
         return _check_disclosures(file)
+    from core.campaign import CUSTOM
     from core.identity import unverifiable
+    from flows.ahead import look_ahead
     from flows.prepare import prepare
     from flows.session import preflight
 
@@ -32,6 +34,11 @@ def check(file: Path, *, disclosures: bool = False) -> int:
     print(f"datasets   {ready.plan.dataset_rows} performance rows; {', '.join(scored) or 'none'}")
     print(f"room       enough at {ready.paths.runs}")
     print(f"plan       {len(ready.plan.points)} points, legal")
+    if ready.campaign.rehearsal is None and ready.campaign.benchmark != CUSTOM:
+        told = look_ahead(ready.campaign, ready.plan)
+        open_things = len(told.lacks) + len(told.remarks)
+        hint = f"{open_things} things open: pareto check {file} --disclosures"
+        print(f"submission {hint if open_things else 'disclosures complete'}")
     return 0
 
 

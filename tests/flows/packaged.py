@@ -6,7 +6,7 @@ Nothing in it was measured; it is for what comes after the measurements.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +67,7 @@ class Finished:
     def __init__(self, folder: Path, kind: str = "elected", **sections: Any) -> None:
         self.folder = folder
         self.file = folder / "campaign.yaml"
+        self.summary: dict[str, Any] = {}  # what summaries to come have otherwise
         self.stated = campaign_dict(folder, kind, **sections)
         self.write()
         self.ready: Prepared = prepare(self.file, {})
@@ -79,11 +80,11 @@ class Finished:
         self.stated = merged(self.stated, sections)
         self.file.write_text(yaml.safe_dump(self.stated, sort_keys=False))
 
-    def measure(self, *labels: str) -> None:
-        """Record a valid attempt at these points; without names at all."""
+    def measure(self, *labels: str, driver: str = "580") -> None:
+        """Record a valid attempt at these points, without names at all; on a system's driver."""
         for point in self.ready.plan.points:
             if not labels or point.label in labels:
-                self._measure(point)
+                self._measure(point, driver)
 
     def run_of(self, label: str) -> Path:
         """The run folder of a point."""
@@ -94,13 +95,13 @@ class Finished:
         points = {p.label: p for p in self.records.points_with_attempts("curve")}
         return points[label].attempts[-1]
 
-    def _measure(self, point: Point) -> None:
+    def _measure(self, point: Point, driver: str) -> None:
         attempt = self.records.new_attempt(
             "curve", point.label, owner=OWNER, samples=samples_of(self.ready), passes=5
         )
         folder = self.ready.paths.runs / attempt.folder / "run"
-        write_run(folder, self.ready, point)
-        found = fingerprint({"datasets": _datasets(self.ready)})
+        write_run(folder, self.ready, point, self.summary)
+        found = fingerprint({"datasets": _datasets(self.ready), "probes": {"driver": driver}})
         self.records.record_fingerprint(attempt.id, "before", found)
         self.records.change_state(attempt.id, AttemptState.RUNNING)
         self.records.record_folder(attempt.id, folder, manifest(folder))
@@ -119,13 +120,15 @@ def _datasets(ready: Prepared) -> list[dict[str, Any]]:
 # --- A run folder --------------------------------------------------------------------------------
 
 
-def write_run(folder: Path, ready: Prepared, point: Point) -> None:
-    """Write a run folder as the client would have."""
+def write_run(
+    folder: Path, ready: Prepared, point: Point, changes: Mapping[str, Any] | None = None
+) -> None:
+    """Write a run folder as the client would have, its summary changed."""
     paths = RunPaths(folder)
     for path in (paths.summary, paths.snapshot):
         path.parent.mkdir(parents=True, exist_ok=True)
     paths.config.write_text(yaml.safe_dump(config(ready.plan, ready, point)))
-    paths.summary.write_text(json.dumps(summary(ready, point)))
+    paths.summary.write_text(json.dumps({**summary(ready, point), **(changes or {})}))
     paths.events.write_text("".join(events(samples_of(ready))))
     paths.sample_map.write_text("{}")
     paths.snapshot.write_text("{}")

@@ -229,6 +229,52 @@ def test_points_of_before_a_rebase_are_not_packaged(tmp_path: Path, pareto: Pare
     assert "c0256: pending" in ended.err
 
 
+def test_points_of_two_systems_are_no_curve(tmp_path: Path, pareto: Pareto) -> None:
+    """Even if both are of the present baseline."""
+    done = Finished(tmp_path)
+    labels = [point.label for point in done.ready.plan.points]
+    done.measure(*labels[:-1])
+    done.measure(labels[-1], driver="590")
+    ended = pareto(tmp_path, "package", done.file, "--out", "out")
+    assert ended.code == 2
+    assert f"{labels[-1]}: measured on another system" in ended.err
+
+
+def test_a_curve_may_do_without_a_point_of_choice(tmp_path: Path, pareto: Pareto) -> None:
+    """If it is legal without it; which is left out is said."""
+    done = Finished(tmp_path, curve={"levels": [1, 4, 16, 32, 64, 100, 128, 256]})
+    done.measure(*(p.label for p in done.ready.plan.points if p.label != "c0100"))
+    ended = pareto(tmp_path, "package", done.file, "--out", "out", "--strict")
+    assert ended.code == 0, ended.out + ended.err
+    assert "left out   c0100: pending" in ended.out
+    assert not (tmp_path / "out" / "runs" / "c0100").exists()
+
+
+def test_a_package_does_not_lie_among_the_runs(tmp_path: Path, pareto: Pareto) -> None:
+    done = Finished(tmp_path)
+    done.measure()
+    ended = pareto(tmp_path, "package", done.file, "--out", "data/runs/package")
+    assert ended.code == 2
+    assert "lies among the run folders" in ended.err
+
+
+def test_what_the_client_left_is_judged_again(tmp_path: Path, pareto: Pareto) -> None:
+    """A finding of today's rules keeps a folder from passing, whatever it was recorded as."""
+    done = Finished(tmp_path)
+    done.summary = {"complete": False}
+    done.measure("c0064")
+    done.summary = {}
+    done.measure(*(p.label for p in done.ready.plan.points if p.label != "c0064"))
+    ended = pareto(tmp_path, "package", done.file, "--out", "out")
+    assert ended.code == 1
+    line = next(line for line in ended.out.splitlines() if "incomplete" in line)
+    assert "error" in line
+    assert "c0064" in line
+    (event,) = done.records.campaign_events("curve", CHECKED)
+    assert [remark["rule"] for remark in event.payload["remarks"]] == ["incomplete"]
+    assert "runs create" not in ended.out
+
+
 def test_disclosures_may_be_corrected_after_the_runs(tmp_path: Path, pareto: Pareto) -> None:
     """A changed measurement may not."""
     done = Finished(tmp_path)
