@@ -6,7 +6,7 @@ What is not there yet is a specimen that passes, so whatever it says is about wh
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +76,7 @@ def look_after(
 ) -> list[Remark]:
     """What the official checker would say of a point that was just measured.
 
+    What only our own gates would say is a warning here: the run is good, its package would not be.
     A custom benchmark has no official rules, and a rehearsal's durations are not real: of them it
     is not asked.
     """
@@ -94,7 +95,8 @@ def look_after(
         measured={point.label: (of_run, read_document(run.accuracy), summary)},
         target_cohort=campaign.seeds.target_cohort,
     )
-    said = check_files(files, campaign.seeds.registry)
+    gated = (replace(remark, severity="warning") for remark in gate_files(files))
+    said = (*gated, *check_files(files, campaign.seeds.registry))
     return [remark for remark in said if remark.place == point.label]
 
 

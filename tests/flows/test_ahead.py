@@ -54,6 +54,16 @@ def test_a_run_without_a_window_is_warned_about(tmp_path: Path) -> None:
     assert (said.rule, said.severity, said.place) == ("steady-state-basis", "warning", "c0064")
 
 
+def test_what_packaging_would_refuse_is_a_warning(tmp_path: Path) -> None:
+    """A window that is more than the run: told at once, and the run stays valid."""
+
+    def widened(summary: dict[str, Any]) -> None:
+        summary["steady_state"]["window"]["duration_s"] = 99_999.0
+
+    (said,) = after(Finished(tmp_path), "c0064", widened)
+    assert (said.rule, said.severity) == ("steady-state-window", "warning")
+
+
 def test_a_rehearsal_is_not_asked_about(tmp_path: Path) -> None:
     """Its durations are not real."""
     finished = Finished(tmp_path, rehearsal={"time_scale": 0.01})
