@@ -9,7 +9,7 @@ READY := $(VENV)/.ready
 help:
 	@echo "make demo    a whole rehearsal campaign on this machine, in under four minutes"
 	@echo "make test    the test suite, with branch coverage of core/"
-	@echo "make test-long  the slow tests: pilots and budgets, a Prefect outage"
+	@echo "make test-long  the slow tests: pilots and budgets, a Prefect outage, packages"
 	@echo "make browser pages opened in Chromium (Debian: apt install chromium)"
 	@echo "make chaos   100 rehearsal campaigns with a random fault each; about an hour"
 	@echo "make lint    ruff, mypy strict, import floors"
