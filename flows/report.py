@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from core.campaign import Campaign
 from core.curve import Curve, make_curve
 from core.drift import Difference, differences
 from core.errors import InputError, ParetoError, SetupError
@@ -67,6 +68,7 @@ def make_report(records: Records, name: str, env: Mapping[str, str]) -> Report:
     left = costs_left(ready, records) if ready else None
     return Report(
         campaign=found.campaign,
+        stated=_stated(ready.campaign) if ready else (),
         points=found.points,
         curve=found.curve,
         spending=spending(
@@ -128,6 +130,15 @@ def _planned(
     except (InputError, SetupError) as problem:
         first = str(problem).splitlines()[0]
         return None, (f"planned time and accelerators are not known here: {first}",)
+
+
+def _stated(campaign: Campaign) -> tuple[tuple[str, str], ...]:
+    """What is measured, as the campaign file names it."""
+    return (
+        ("benchmark", campaign.benchmark),
+        ("model", campaign.model.name),
+        ("instance", campaign.instance.name),
+    )
 
 
 def _first_estimate(ready: Prepared) -> Span:

@@ -146,7 +146,7 @@ def test_a_status_page_of_one_or_all(place: Place, pareto: Call) -> None:
         ("compare unit", "name at least two different campaigns"),
         ("compare unit unit", "name at least two different campaigns"),
         ("compare unit nobody", "no campaign 'nobody'"),
-        ("status unit --html s.txt", "--out s.txt: name a file that ends with .html"),
+        ("status unit --html s.txt", "--html s.txt: name a file that ends with .html"),
     ],
 )
 def test_mistakes_are_told_before_any_work(
