@@ -59,6 +59,25 @@ def test_a_report_lies_beside_its_pictures(place: Place, pareto: Call) -> None:
     assert pareto("report", "unit")[0] == 0  # a report is written anew
 
 
+def test_all_three_kinds_of_curve_have_a_report(place: Place, pareto: Call) -> None:
+    """A dedicated Offline run is the ceiling; agentic points are placed by their own rate."""
+    place.campaign("elected")
+    place.campaign("dedicated", curve={"offline": "dedicated"})
+    place.campaign("agentic", curve={"agentic": True})
+    ceilings, shown = {}, {}
+    for name in ("elected", "dedicated", "agentic"):
+        assert pareto("report", name, "--out", "r.html")[0] == 0
+        assert pareto("curve", name, "--out", "c.json")[0] == 0
+        curve = json.loads((place.folder / "c.json").read_bytes())
+        ceilings[name] = curve["offline_tps"]
+        points = {point["label"]: point for point in curve["points"]}
+        shown[name] = points["c0064"]["interactivity"]
+    assert ceilings["elected"] == pytest.approx(11_050.36)
+    assert ceilings["dedicated"] == pytest.approx(22_641.5, abs=0.1)
+    assert ceilings["agentic"] is None
+    assert shown == {"elected": 75.0, "dedicated": 75.0, "agentic": 67.5}
+
+
 def test_an_unfinished_campaign_has_a_report(place: Place, pareto: Call) -> None:
     place.campaign(valid=0)
     assert pareto("report", "unit", "--out", "r.html")[0] == 0
