@@ -12,8 +12,6 @@ from typing import Annotated, Any, Literal, Self
 from urllib.parse import SplitResult, urlsplit
 
 from pydantic import (
-    BaseModel,
-    ConfigDict,
     Field,
     StrictBool,
     StrictInt,
@@ -22,7 +20,9 @@ from pydantic import (
     model_validator,
 )
 
-from core.redact import is_secret_key
+from core.campaign_disclosure import Disclosure
+from core.redact import is_secret_key, looks_secret
+from core.section import Section
 
 #: Model names that the official checker accepts (checker 1.5.3, `point.yaml: model_name`).
 BENCHMARKS = (
@@ -82,6 +82,8 @@ PLANNED_KEYS = (
 #: Sections of the client's YAML that the plan writes into.
 _CLIENT_SECTIONS = ("model_params", "settings", "settings.client", "endpoint_config")
 
+#: A variable in an address.
+_REFERENCE = re.compile(r"\$\{[^}]*\}")
 #: Name of an environment variable.
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 #: A name that is safe as a folder name and in a Prefect tag.
@@ -95,12 +97,6 @@ DatasetName = Annotated[StrictStr, Field(pattern=_DATASET_NAME)]
 Number = Annotated[float, Field(strict=True)]
 PositiveInt = Annotated[StrictInt, Field(ge=1)]
 Level = Annotated[StrictInt, Field(ge=1, le=10_000_000)]
-
-
-class Section(BaseModel):
-    """A frozen part of the campaign file; unknown keys are refused."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class Model(Section):
@@ -530,6 +526,36 @@ class Records(Section):
     runs: Path | None = Field(None, description="Run folders; default: runs in the data folder.")
 
 
+class Notify(Section):
+    """Who is told what happens."""
+
+    addresses: tuple[StrictStr, ...] = Field(
+        (),
+        description="Apprise addresses, e.g. slack://${SLACK_PATH}; secrets as ${VAR}, filled in"
+        " from the environment when a message is sent. `pareto notify-test FILE` tries them.",
+    )
+    when: tuple[Literal["failed", "drift", "finished", "stalled"], ...] = Field(
+        ("failed", "drift", "finished", "stalled"),
+        description="What is told: a point failed, the system changed, the campaign ended, a client"
+        " made no progress.",
+    )
+
+    @field_validator("addresses")
+    @classmethod
+    def _addresses_are_without_secrets(cls, addresses: tuple[str, ...]) -> tuple[str, ...]:
+        for number, address in enumerate(addresses, start=1):
+            if looks_secret(_REFERENCE.sub("", address)):
+                raise ValueError(
+                    f"address {number} holds a secret (the value is not shown); put it into a"
+                    " variable and write ${NAME} in its place"
+                )
+            if "://" not in address and not _REFERENCE.match(address):
+                raise ValueError(
+                    f"address {number} is no Apprise address; write scheme://…, or ${{NAME}}"
+                )
+        return addresses
+
+
 class Rehearsal(Section):
     """Marks the campaign as a rehearsal: never a measurement."""
 
@@ -542,6 +568,7 @@ class Campaign(Section):
     """Everything needed for one curve."""
 
     campaign: Name = Field(description="Name: letters, digits, - and _.")
+    # The names come from the official package, at run time only: a type checker can't know them.
     benchmark: Literal[(*BENCHMARKS, CUSTOM)] = Field(  # type: ignore[valid-type]
         description="Canonical model name of the benchmark, or custom."
     )
@@ -559,6 +586,11 @@ class Campaign(Section):
     fingerprint: FingerprintSection = Field(
         default_factory=FingerprintSection,
         description="What must not change across the curve, beside what is always looked at.",
+    )
+    notify: Notify = Field(default_factory=Notify, description="Who is told what happens.")
+    disclosure: Disclosure = Field(
+        default_factory=Disclosure,
+        description="What a submission tells beside its measurements (docs/package.md).",
     )
     rehearsal: Rehearsal | None = Field(
         None, description="Present only in a rehearsal: shortens the minimum durations."

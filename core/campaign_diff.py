@@ -15,8 +15,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from core.campaign import Campaign, Section
+from core.campaign import Campaign
 from core.redact import scrubbed
+from core.section import Section
 
 #: Why sizing may change: the count of a point to come, never a finished one.
 _COUNT = "how many whole passes a point issues; a finished point stays, a short one is not valid"
@@ -40,12 +41,14 @@ HARMLESS: dict[str, str] = {
     "run.pilot": "a run of its own ahead of a point",
     "run.fail_fast": "ends a run that can't become valid",
     "run.budget_hours": "how many points are measured, not how",
+    "disclosure": "what a submission tells beside its measurements",
     "instance.accelerators": "a factor of the accelerator-hours, which are worked out from records",
     "endpoint.health_path": "what is asked between runs, never during one",
     "client.steady_state_command": "reads a finished run folder",
     "records.folder": "where files are kept",
     "records.database": "where records are kept",
     "records.runs": "where run folders are kept",
+    "notify": "who is told what happens",
 }
 #: Stands for the value of a key that is not stated.
 _ABSENT = object()
@@ -71,7 +74,7 @@ def statement(campaign: Campaign, folder: Path) -> dict[str, Any]:
 
     Paths below the campaign file's folder are relative to it: the folder may be moved as a whole.
     """
-    plain = campaign.model_dump(mode="json", exclude={"records": {"database"}})
+    plain = campaign.model_dump(mode="json", exclude={"records": {"database"}, "notify": True})
     moved: dict[str, Any] = _relative(plain, f"{folder}/")
     return moved
 

@@ -24,6 +24,7 @@ PATHS: tuple[KeyPath, ...] = (
     ("records", "folder"),
     ("records", "runs"),
     ("fingerprint", "probes", _EACH, "file"),
+    *(("disclosure", key) for key in ("src", "docs", "system", "sysinfo", "power")),
 )
 _TOKENIZER: KeyPath = ("model", "tokenizer")
 #: Places whose items are a command: a program and its arguments.

@@ -24,6 +24,8 @@ from core.yaml_tree import Document, KeyPath, Problem, listed, read_document, re
 
 #: The one value that may take in a secret from the environment: a database URL's password.
 _DATABASE: KeyPath = ("records", "database")
+#: Has addresses with secrets: their variables are filled in when a message is sent, never before.
+_NOTIFY: KeyPath = ("notify",)
 #: The key that names the API key's variable; all others that look like it hold secrets.
 _KEY_VARIABLE: KeyPath = ("endpoint", "api_key_env")
 #: The model itself checks these.
@@ -58,7 +60,9 @@ def load_campaign(
     Raises:
         InputError: with one line for each mistake.
     """
-    document = read_document(text, source=source, env=env, secret_paths=(_DATABASE,))
+    document = read_document(
+        text, source=source, env=env, secret_paths=(_DATABASE,), verbatim=(_NOTIFY,)
+    )
     if not isinstance(document.data, dict):
         line = document.places[()].line
         raise refusal(source, line, "not a mapping → a campaign starts with campaign: NAME")

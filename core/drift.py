@@ -43,6 +43,11 @@ class DriftRow:
     sha256: str
     differs: tuple[str, ...]  # parts that are not those of its baseline
 
+    @property
+    def is_valid(self) -> bool:
+        """Whether it is of a valid attempt."""
+        return self.state is AttemptState.VALID
+
 
 def differences(old: Fingerprint, new: Fingerprint) -> tuple[Difference, ...]:
     """What differs between two fingerprints, in the order of the parts; empty: nothing."""

@@ -118,6 +118,7 @@ def read_document(
     source: str,
     env: Mapping[str, str],
     secret_paths: Collection[KeyPath] = (),
+    verbatim: Collection[KeyPath] = (),
 ) -> Document:
     """The document in a text, its variables expanded.
 
@@ -126,6 +127,7 @@ def read_document(
         source: Name of the file, for messages.
         env: The environment.
         secret_paths: Places that may take in variables named like secrets.
+        verbatim: Places in which variables are left as they are written, and nothing is shown.
 
     Raises:
         InputError: not text, not YAML, not one document, or too large.
@@ -136,7 +138,7 @@ def read_document(
         raise refusal(
             source, 1, "the file is empty → write a campaign; campaigns/rehearsal.yaml is one"
         )
-    builder = _Builder(env, frozenset(secret_paths))
+    builder = _Builder(env, frozenset(secret_paths), tuple(verbatim))
     builder.document.data = builder.value(root, (), _line(root))
     return builder.document
 
@@ -181,7 +183,7 @@ class _Composer(yaml.SafeLoader):
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
         """Compose one node and what is below it, and count both."""
-        event = self.peek_event()  # type: ignore[no-untyped-call]
+        event = self.peek_event()  # type: ignore[no-untyped-call]  # untyped in types-PyYAML
         before, deepest = self._values, self._deepest
         self._depth += 1
         self._values += 1
@@ -211,7 +213,8 @@ class _Composer(yaml.SafeLoader):
 
 
 def _refused(event: yaml.Event, problem: str) -> yaml.MarkedYAMLError:
-    return yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)  # type: ignore[arg-type]
+    mark: Any = event.start_mark  # types-PyYAML knows another class of marks
+    return yaml.MarkedYAMLError(problem=problem, problem_mark=mark)
 
 
 def _composed(text: str, source: str) -> yaml.Node | None:
@@ -258,12 +261,14 @@ def _syntax(error: yaml.MarkedYAMLError, text: str, index: int) -> str:
 class _Builder:
     env: Mapping[str, str]
     secret_paths: frozenset[KeyPath]
+    verbatim: tuple[KeyPath, ...]
     document: Document = field(default_factory=Document)
 
     def value(self, node: yaml.Node, path: KeyPath, line: int) -> Any:
         """The data of a node; its line is that of its key."""
+        shown = HIDDEN if self._is_verbatim(path) else _shown(node, path)
         self.document.places[path] = Place(
-            line, _shown(node, path), isinstance(node, yaml.ScalarNode), _is_quoted(node)
+            line, shown, isinstance(node, yaml.ScalarNode), _is_quoted(node)
         )
         if isinstance(node, yaml.ScalarNode):
             return self._scalar(node, path)
@@ -275,6 +280,9 @@ class _Builder:
         return [
             self.value(item, (*path, index), _line(item)) for index, item in enumerate(node.value)
         ]
+
+    def _is_verbatim(self, path: KeyPath) -> bool:
+        return any(path[: len(place)] == place for place in self.verbatim)
 
     def _mapping(self, node: yaml.MappingNode, path: KeyPath) -> dict[Any, Any]:
         data: dict[Any, Any] = {}
@@ -305,7 +313,7 @@ class _Builder:
 
     def _scalar(self, node: yaml.ScalarNode, path: KeyPath) -> Any:
         text, tag = str(node.value), str(node.tag)
-        if tag == _TAG + "str" and has_reference(text):
+        if tag == _TAG + "str" and has_reference(text) and not self._is_verbatim(path):
             secrets_allowed = path in self.secret_paths
             text, wrong = expand(text, self.env, secrets_allowed=secrets_allowed)
             for problem in wrong:
@@ -340,7 +348,8 @@ class _Builder:
 
 def _plain_tag(text: str) -> str:
     """The tag of an unquoted value."""
-    return str(yaml.SafeLoader("").resolve(yaml.ScalarNode, text, (True, False)))  # type: ignore[no-untyped-call]
+    loader: Any = yaml.SafeLoader("")  # `resolve` is untyped in types-PyYAML
+    return str(loader.resolve(yaml.ScalarNode, text, (True, False)))
 
 
 def _is_plain_int(text: str) -> bool:

@@ -6,32 +6,30 @@ measures what is not valid yet and nothing else.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
-from pathlib import Path
 
-from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.runtime import flow_run
-from prefect.states import Cancelled, Completed, Failed
 
-from core.errors import ExecutionError, InterruptedByUserError, ParetoError, SetupError
+from core.errors import ExecutionError, ParetoError, SetupError
 from core.findings import told
+from core.layout import AttemptPaths, campaign_lock_path
 from core.plan import Role
-from core.records import AttemptRecord, PointRecord
+from core.records import AttemptRecord, PointRecord, RecordsUnavailableError
 from core.retry import Next
 from core.status import AttemptState, PointState
 from flows.attempt import Running, take_in, take_in_kept
+from flows.monitor import monitored
 from flows.pilot import conclude_pilot, is_pilot
 from flows.point import run_point, sized
-from flows.prepare import prepare
-from flows.session import Session, enter, preflight, room_for
-from flows.stop import StopRequest, on_signals
-from flows.wishes import heeded, wait_while_paused
+from flows.session import Session, room_for
+from flows.stop import StopRequest
+from flows.wishes import Wishes, heeded, wait_while_paused
 from tasks.lock import exclusive
-from tasks.owner import owner_lives
+from tasks.owner import owner_lives, was_here
 from tasks.supervise import read_status
 
 
@@ -53,58 +51,13 @@ class CurveIncompleteError(ParetoError):
     """The campaign finished, and points are not valid; retry them."""
 
 
-def _run_name() -> str:
-    """Name of a run in Prefect's lists: the campaign and the instance that it measures."""
-    given = handed_over.get()
-    if given is None:
-        return Path(flow_run.parameters["campaign_file"]).stem
-    campaign = given.session.campaign
-    return f"{campaign.campaign} @ {campaign.instance.name}"
-
-
-@flow(name="campaign", flow_run_name=_run_name)
-def campaign_flow(
-    campaign_file: str, points: list[str] | None = None, calibrate: bool = False
-) -> State[None]:
-    """Measure every point of a campaign that is not valid yet.
-
-    Args:
-        campaign_file: Path of the campaign YAML.
-        points: Labels of the points to run, e.g. c0064; default: all that are not valid.
-        calibrate: Only find out rates by pilots; measure nothing.
-    """
-    given = handed_over.get()
-    outcome = _outcome(given, campaign_file, points, calibrate=calibrate)
-    if given is not None:
-        given.outcome = outcome
-    return outcome
-
-
-def _outcome(
-    given: HandedOver | None, campaign_file: str, points: list[str] | None, *, calibrate: bool
-) -> State[None]:
-    """Run the campaign; its end as a state that Prefect shows."""
-    try:
-        if given is None:
-            ready = prepare(Path(campaign_file), os.environ)
-            stop = StopRequest()
-            given = HandedOver(enter(ready, preflight(ready), stop.asked), stop)
-        with on_signals(given.stop):  # within the flow SIGTERM is Prefect's, until we take it
-            run_campaign(given.session, given.stop, points, calibrate=calibrate)
-    except InterruptedByUserError as stopped:
-        return Cancelled(message=str(stopped), data=stopped)
-    except ParetoError as failure:
-        return Failed(message=str(failure), data=failure)
-    return Completed(message="every point is valid")
-
-
 def run_campaign(
     session: Session,
     stop: StopRequest,
     only: Collection[str] | None = None,
     *,
     calibrate: bool = False,
-) -> None:
+) -> str:
     """Take in what an earlier run left, then measure every wanted point that is not valid.
 
     Args:
@@ -112,6 +65,9 @@ def run_campaign(
         stop: The user's request to stop.
         only: Labels of the points to run; None: all.
         calibrate: Only find out rates by pilots; measure nothing.
+
+    Returns:
+        What was done.
 
     Raises:
         ExecutionError: a failure that would repeat stopped the campaign.
@@ -121,33 +77,68 @@ def run_campaign(
             the surroundings failed.
     """
     name = session.campaign.campaign
-    lock = exclusive(session.prepared.paths.runs / name / "campaign.lock", f"campaign {name}")
-    with lock, session.hold.held(stop.ask):
+    lock = campaign_lock_path(session.prepared.paths.runs, name)
+    with exclusive(lock, f"campaign {name}"), session.hold.held(stop.ask):
         session.records.ask(name, None)  # to run it again is to go on
-        session.records.append_event(name, "campaign.started", {"flow_run": flow_run.id or ""})
-        with heeded(session, stop):
-            settle_open_attempts(session, stop)
-            session.hold.settled()
-            to_do = _to_do(session, only)
-            _refuse_missed(session, [] if only else to_do)
-            if not calibrate:
-                room_for(session, to_do)
-            _measure(session, stop, to_do, calibrate=calibrate)
-        missing = [] if calibrate else _not_valid(session)
-        session.records.append_event(name, "campaign.finished", {"not_valid": missing})
+        payload = {"flow_run": flow_run.id or ""}
+        started = session.records.append_event(name, "campaign.started", payload)
+        with monitored(session, started.id - 1), _stop_recorded(session):
+            with heeded(session, stop) as wishes:
+                settle_open_attempts(session, stop)
+                session.hold.settled()
+                to_do = _to_do(session, only)
+                _refuse_missed(session, [] if only else to_do)
+                if not calibrate:
+                    room_for(session, to_do)
+                _measure(session, stop, wishes, to_do, calibrate=calibrate)
+            missing = [] if calibrate else _not_valid(session)
+            session.records.append_event(name, "campaign.finished", {"not_valid": missing})
     if missing:
         raise CurveIncompleteError(_incomplete(session, missing))
+    return "rates are known" if calibrate else "every point is valid"
+
+
+@contextmanager
+def _stop_recorded(session: Session) -> Iterator[None]:
+    """Record why the block was left, if it was not by its end."""
+    try:
+        yield
+    except ParetoError as failure:
+        payload = {"reason": str(failure)}
+        with suppress(RecordsUnavailableError):  # then they are what the failure is about
+            records = session.records.impatient()
+            records.append_event(session.campaign.campaign, "campaign.stopped", payload)
+        raise
 
 
 def _measure(
-    session: Session, stop: StopRequest, labels: Collection[str], *, calibrate: bool
+    session: Session,
+    stop: StopRequest,
+    wishes: Wishes,
+    labels: Collection[str],
+    *,
+    calibrate: bool,
 ) -> None:
     for label in labels:
-        wait_while_paused(session, stop, label)
+        wait_while_paused(session, stop, wishes, label)
         if calibrate:
             sized(session, label, stop)
-        elif run_point(session, label, stop) is Next.STOP:
+            continue
+        following = run_point(session, label, stop)
+        _record_end(session, label)
+        if following is Next.STOP:
             raise ExecutionError(_stopped_by(_record(session, label)))
+
+
+def _record_end(session: Session, label: str) -> None:
+    """Record how the run ended at a point; one that was skipped is on record already."""
+    point = _record(session, label)
+    if point.state is PointState.SKIPPED or not point.measurements:
+        return
+    last = point.measurements[-1]
+    kind = "point.completed" if point.state is PointState.VALID else "point.failed"
+    payload = {"label": label, "attempt": last.number, "reason": last.reason}
+    session.records.append_event(session.campaign.campaign, kind, payload)
 
 
 def _to_do(session: Session, only: Collection[str] | None) -> list[str]:
@@ -191,13 +182,8 @@ def settle_open_attempts(session: Session, stop: StopRequest) -> None:
 
 def _settle(session: Session, attempt: AttemptRecord, stop: StopRequest) -> None:
     """Take in one open attempt, from its folder's outcome, its guard, or neither."""
-    owner = attempt.owner
-    if owner_lives(owner):
-        raise SetupError(
-            f"{attempt.label} attempt {attempt.number} is being run by process {owner.pid}; watch"
-            f" it with `pareto status {attempt.campaign}`"
-        )
     paths = session.prepared.paths.attempt(attempt.folder)
+    _refuse_foreign(session, attempt, paths)
     running = Running(session, session.plan.point(attempt.label), attempt, stop)
     status = read_status(paths.guard_status)
     was_started = status is not None
@@ -216,6 +202,27 @@ def _settle(session: Session, attempt: AttemptRecord, stop: StopRequest) -> None
     if is_pilot(attempt):
         return conclude_pilot(running)
     return _refuse_repeating(session, attempt, take_in(running))
+
+
+def _refuse_foreign(session: Session, attempt: AttemptRecord, paths: AttemptPaths) -> None:
+    """Refuse to conclude an attempt that is somebody else's to conclude.
+
+    Raises:
+        SetupError: its process lives, or it left its folder on another machine.
+    """
+    owner, where = attempt.owner, f"{attempt.label} attempt {attempt.number}"
+    is_held = any(lease.owner == owner for lease in session.records.leases())
+    if owner_lives(owner) or (is_held and not was_here(owner)):
+        raise SetupError(
+            f"{where} is being run by process {owner.pid} on {owner.host}; watch it with `pareto"
+            f" status {attempt.campaign}`"
+        )
+    if not was_here(owner) and not paths.path.exists():
+        raise SetupError(
+            f"{where} was left by process {owner.pid} on {owner.host}, and {paths.path} is not on"
+            " this machine: run the campaign there to take in what it measured, or give it up"
+            f" with `pareto unlock {attempt.campaign} --reason …`"
+        )
 
 
 def _refuse_repeating(session: Session, attempt: AttemptRecord, following: Next) -> None:

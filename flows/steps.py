@@ -16,7 +16,8 @@ from prefect import tags, task
 from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import State
 from prefect.context import FlowRunContext
-from prefect.exceptions import PrefectException
+from prefect.exceptions import Abort, Pause, PrefectException
+from prefect.runtime import task_run
 from prefect.states import Completed, Failed
 
 from core.errors import ParetoError
@@ -57,22 +58,33 @@ def _raising(failure: ParetoError) -> Callable[[], Any]:
     return outcome
 
 
+#: Attempt → the task run that shows its latest step.
+_shown_by: dict[int, str] = {}
+
+
+def task_run_of(attempt_id: int) -> str | None:
+    """Prefect's task run of an attempt's latest step; None: no page shows it."""
+    return _shown_by.get(attempt_id)
+
+
 @task(cache_policy=NO_CACHE, persist_result=False)
-def _step(work: Callable[[], Any]) -> State[Any]:
+def _step(work: Callable[[], Any], attempt_id: int) -> State[Any]:
     """Run the work; a failure that the user can act on is a failed task without a traceback."""
+    _shown_by[attempt_id] = str(task_run.id)
     try:
         return Completed(data=work())
     except ParetoError as failure:
         return Failed(message=str(failure), data=failure)
 
 
-def step(name: str, marks: set[str], work: Callable[[], T]) -> T:
+def step(name: str, marks: set[str], work: Callable[[], T], attempt_id: int) -> T:
     """Run one step under a task name and tags; what it returns or raises passes through.
 
     Args:
         name: Name in Prefect's lists, e.g. ``llama31-h200 · c0256 · performance``.
         marks: Tags to search by, e.g. ``level:256``.
         work: The step.
+        attempt_id: The attempt that it is a step of.
 
     Raises:
         ParetoError: as raised by the work; the task is then shown as failed with its message.
@@ -82,9 +94,12 @@ def step(name: str, marks: set[str], work: Callable[[], T]) -> T:
     once = _Once(work)
     try:
         with tags(*marks):
-            state = _step.with_options(task_run_name=name)(once, return_state=True)
-    except (httpx.HTTPError, PrefectException):
-        return once()  # the server went away meanwhile
+            call = _step.with_options(task_run_name=name)
+            state = call(once, attempt_id, return_state=True)
+    except (httpx.HTTPError, PrefectException, Pause, Abort):
+        # The server went away meanwhile, or the run was paused or cancelled there: that is heeded
+        # between two points, and never within one.
+        return once()
     state.result(raise_on_failure=not once.is_done)  # a bug raises with its traceback
     return once()
 

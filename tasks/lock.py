@@ -12,12 +12,17 @@ from typing import IO
 from core.errors import SetupError
 
 
+class HeldError(SetupError):
+    """Another process does this very work; watch it there."""
+
+
 @contextmanager
 def exclusive(path: Path, what: str) -> Iterator[None]:
     """Hold the lock while the block lasts; the kernel frees it when the process dies.
 
     Raises:
-        SetupError: another process holds it, or there can't be such a file.
+        HeldError: another process holds it.
+        SetupError: there can't be such a file.
     """
     with _opened(path) as file:
         try:
@@ -25,7 +30,7 @@ def exclusive(path: Path, what: str) -> Iterator[None]:
         except BlockingIOError:
             file.seek(0)
             holder = file.read(32).decode("ascii", "replace").strip() or "another"
-            raise SetupError(
+            raise HeldError(
                 f"{what} is being run by process {holder}; watch it with `pareto status`"
             ) from None
         file.truncate(0)

@@ -6,7 +6,6 @@ hidden server for each process, so an address is always set before Prefect is im
 
 from __future__ import annotations
 
-import base64
 import fcntl
 import json
 import os
@@ -15,9 +14,10 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import IO
 
@@ -26,11 +26,14 @@ import psutil
 
 from core.errors import SetupError
 from core.files import write_atomic
+from tasks.prefect_api import ANSWER_TIMEOUT_S, PrefectApi, login
 
 #: Seconds until a new server must answer; a first start with migrations took 15.6 s.
 START_TIMEOUT_S = 120.0
-#: Seconds a server gets to say that it is well; a busy machine makes it slow.
-ANSWER_TIMEOUT_S = 15.0
+#: Prefect's own port.
+USUAL_PORT = 4200
+#: Days that a suspended run waits to be resumed.
+SUSPENDED_DAYS = 365
 #: Seconds for a look at a running flow's state.
 LOOK_TIMEOUT_S = 5.0
 #: Seconds a server gets to end after SIGTERM.
@@ -60,8 +63,29 @@ class Server:
         return self.api_url.removesuffix("/api")
 
 
+@dataclass(frozen=True)
+class At:
+    """Where a server of our own listens."""
+
+    host: str = "127.0.0.1"
+    port: int | None = None  # None: any free one
+
+    @property
+    def is_everywhere(self) -> bool:
+        """Whether it listens on all of the machine's addresses."""
+        return self.host in ("0.0.0.0", "::")  # noqa: S104 - compared, not bound
+
+    def api_url(self, port: int) -> str:
+        """Address of the API as this machine reaches it."""
+        return f"http://{'127.0.0.1' if self.is_everywhere else self.host}:{port}/api"
+
+    def ui_api_url(self, port: int) -> str:
+        """Address of the API as a reader's browser reaches it."""
+        return f"http://{socket.gethostname() if self.is_everywhere else self.host}:{port}/api"
+
+
 @contextmanager
-def prefect_server(folder: Path) -> Iterator[Server]:
+def prefect_server(folder: Path, at: At = At()) -> Iterator[Server]:
     """The server named by `PREFECT_API_URL`, or one of our own on loopback while the block lasts.
 
     Sets `PREFECT_API_URL` and `SETTINGS` in this process's environment, so it must come before
@@ -70,9 +94,11 @@ def prefect_server(folder: Path) -> Iterator[Server]:
     Args:
         folder: Folder of a server of our own: its database, log and address. Processes that use
             the same folder at the same time share one server; the last one ends it.
+        at: Where a server of our own listens, if none runs there already.
 
     Raises:
-        SetupError: the named server doesn't answer, or ours doesn't start.
+        SetupError: the named server doesn't answer or is of another major version, the port is
+            taken, or ours doesn't start.
     """
     for name, value in SETTINGS.items():
         os.environ.setdefault(name, value)
@@ -83,9 +109,10 @@ def prefect_server(folder: Path) -> Iterator[Server]:
                 f"PREFECT_API_URL: no Prefect server answers at {named}; start it, or unset the"
                 " variable and pareto starts one for the run"
             )
+        PrefectApi(named).refuse_other_version()
         yield Server(named)
         return
-    with _own_server(folder) as server:
+    with _own_server(folder, at) as server:
         os.environ["PREFECT_API_URL"] = server.api_url
         try:
             yield server
@@ -105,23 +132,42 @@ def flow_run_state(api_url: str, flow_run_id: str) -> str | None:
     """Type of a flow run's state, e.g. RUNNING; None if the server doesn't say at once."""
     try:
         response = httpx.get(
-            f"{api_url}/flow_runs/{flow_run_id}", headers=_login(), timeout=LOOK_TIMEOUT_S
+            f"{api_url}/flow_runs/{flow_run_id}", headers=login(), timeout=LOOK_TIMEOUT_S
         )
         return str(response.raise_for_status().json()["state_type"])
     except (httpx.HTTPError, ValueError, KeyError):
         return None
 
 
-def _login() -> dict[str, str]:
-    """What proves to a Prefect server who we are, as its own client sends it."""
-    if key := os.environ.get("PREFECT_API_KEY"):
-        return {"Authorization": f"Bearer {key}"}
-    if auth := os.environ.get("PREFECT_API_AUTH_STRING"):
-        return {"Authorization": f"Basic {base64.b64encode(auth.encode()).decode()}"}
-    return {}
+def suspend(api_url: str, flow_run_id: str) -> None:
+    """Let a run that was suspended stay so; the pages' own time-out makes it fail in minutes."""
+    until = datetime.now(UTC) + timedelta(days=SUSPENDED_DAYS)
+    details = {"pause_timeout": until.isoformat(), "pause_reschedule": True}
+    state = {"type": "PAUSED", "name": "Suspended", "state_details": details}
+    with suppress(SetupError):  # it fails in minutes then, and can be retried
+        path = f"/flow_runs/{flow_run_id}/set_state"
+        PrefectApi(api_url).ask("POST", path, {"state": state, "force": True})
 
 
-def find_or_start(folder: Path) -> Server:
+def revived(folder: Path, at: At) -> Server:
+    """The server of a folder that we use, started again if it has ended."""
+    with _turn(folder):
+        return find_or_start(folder, at)
+
+
+def lives(folder: Path) -> bool:
+    """Whether the process of a folder's server lives."""
+    return _recorded(folder) is not None
+
+
+def known_api_url(folders: Iterable[Path]) -> str:
+    """Where the server of a service is: as named, of one of these folders, or the usual place."""
+    named = os.environ.get("PREFECT_API_URL")
+    found = (_recorded(folder) for folder in folders)
+    return named or next((each[0].api_url for each in found if each), At().api_url(USUAL_PORT))
+
+
+def find_or_start(folder: Path, at: At = At()) -> Server:
     """The server of a folder: the one that runs there already, or a new one that outlives us.
 
     Raises:
@@ -131,7 +177,7 @@ def find_or_start(folder: Path) -> Server:
     if found and _comes_up(*found):
         return found[0]
     stop_server(folder)
-    return _started(folder)
+    return _started(folder, at)
 
 
 def stop_server(folder: Path) -> None:
@@ -143,12 +189,12 @@ def stop_server(folder: Path) -> None:
 
 
 @contextmanager
-def _own_server(folder: Path) -> Iterator[Server]:
+def _own_server(folder: Path, at: At) -> Iterator[Server]:
     """A server that is shared by all who use the folder now; the kernel knows who still does."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "server.users").open("ab") as users:
         with _turn(folder):
-            server = find_or_start(folder)
+            server = find_or_start(folder, at)
             fcntl.flock(users, fcntl.LOCK_SH)
         try:
             yield server
@@ -174,13 +220,15 @@ def _is_last(users: IO[bytes]) -> bool:
     return True
 
 
-def _started(folder: Path) -> Server:
+def _started(folder: Path, at: At) -> Server:
     folder.mkdir(parents=True, exist_ok=True)
-    port = _free_port()
-    server = Server(f"http://127.0.0.1:{port}/api")
+    if at.port is not None:
+        _refuse_taken(at, at.port)
+    port = at.port or _free_port()
+    server = Server(at.api_url(port))
     failed = SetupError(f"the Prefect server did not start; see {folder / 'server.log'}")
     try:
-        process = psutil.Process(_spawn(folder, port, server.api_url).pid)
+        process = psutil.Process(_spawn(folder, at, port).pid)
         created = process.create_time()
     except psutil.NoSuchProcess:  # it ended at once
         raise failed from None
@@ -203,12 +251,37 @@ def _comes_up(server: Server, process: psutil.Process) -> bool:
     return True
 
 
-def _spawn(folder: Path, port: int, api_url: str) -> subprocess.Popen[bytes]:
-    env = os.environ | {"PREFECT_HOME": str(folder), "PREFECT_UI_API_URL": api_url}
+def _refuse_taken(at: At, port: int) -> None:
+    """Refuse a port that somebody listens on.
+
+    Raises:
+        SetupError: saying who.
+    """
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((at.host, port))
+        except OSError as problem:
+            reason = problem.strerror
+        else:
+            return
+    url = at.api_url(port)
+    if answers(url):
+        raise SetupError(
+            f"port {port} is taken by a Prefect server; join it with PREFECT_API_URL={url}, or name"
+            " another port with --port"
+        )
+    raise SetupError(
+        f"port {port} of {at.host} can't be listened on ({reason}); name another with --port"
+    )
+
+
+def _spawn(folder: Path, at: At, port: int) -> subprocess.Popen[bytes]:
+    env = os.environ | {"PREFECT_HOME": str(folder), "PREFECT_UI_API_URL": at.ui_api_url(port)}
     command = [sys.executable, "-m", "prefect", "server", "start"]
     with (folder / "server.log").open("ab") as log:
         return subprocess.Popen(
-            [*command, "--host", "127.0.0.1", "--port", str(port)],
+            [*command, "--host", at.host, "--port", str(port)],
             env=env,
             stdin=subprocess.DEVNULL,
             stdout=log,

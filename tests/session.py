@@ -14,9 +14,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 
+import httpx
 import pytest
 
 from tests import keeper
@@ -24,6 +26,9 @@ from tests.keeper import FOLDER_ENV
 
 #: Variables of the caller that would change what the programs under test do.
 _FOREIGN = ("PREFECT_", "PARETO_DATABASE", "PARETO_STATE_DIR", "PARETO_REHEARSAL")
+
+#: Seconds until a new service must serve.
+_SERVED_WITHIN_S = 120.0
 
 #: The keeper's process, in the stash of the process that pytest was started in.
 _KEEPER = pytest.StashKey["subprocess.Popen[bytes]"]()
@@ -59,6 +64,36 @@ def prefect_api_url() -> str:
         (folder / "api_url").write_text(find_or_start(folder).api_url)
 
     return (shared("prefect", start) / "api_url").read_text()
+
+
+def service_api_url() -> str:
+    """Address of that server, once the one service of this run of the tests serves campaigns."""
+    api_url = prefect_api_url()
+
+    def start(folder: Path) -> None:
+        env = {**os.environ, "PREFECT_API_URL": api_url, "PARETO_STATE_DIR": str(folder / "state")}
+        env |= {"PYTHONPATH": str(Path(__file__).resolve().parents[1])}
+        with (folder / "service.log").open("ab") as log:
+            subprocess.Popen(
+                [sys.executable, "-m", "flows.cli", "serve", str(folder / "data")],
+                env={**env, "PREFECT_RUNNER_POLL_FREQUENCY": "1"},
+                cwd=folder,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        _wait_for_deployment(f"{api_url}/deployments/name/campaign/campaign")
+
+    shared("service", start)
+    return api_url
+
+
+def _wait_for_deployment(url: str) -> None:
+    deadline_s = time.monotonic() + _SERVED_WITHIN_S
+    while not httpx.get(url, timeout=30).is_success:
+        assert time.monotonic() < deadline_s, "the service does not serve campaigns"
+        time.sleep(0.3)
 
 
 def shared(name: str, make: Callable[[Path], None]) -> Path:

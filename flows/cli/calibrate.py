@@ -16,12 +16,13 @@ def calibrate(file: Path, *, points: str | None = None) -> int:
         file: The campaign YAML.
         points: Only these points, by level or label, separated by commas.
     """
-    from flows.cli.drive import drive, labels
+    from flows.choice import labels_of
+    from flows.cli.drive import drive
     from flows.cli.show import estimate_lines, plan_table, print_table
     from flows.prepare import prepare
 
     ready = prepare(file, os.environ)
-    session = drive(ready, labels(points, ready), calibrate=True)
+    session = drive(ready, labels_of(points, ready.plan), calibrate=True)
     costs = session.estimate([point.label for point in ready.plan.points])
     print_table(plan_table(session.sized_plan(), costs))
     for line in estimate_lines(costs, time.time()):

@@ -9,8 +9,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from core.errors import InputError, ParetoError, SetupError
+from core.errors import ParetoError, SetupError
 from core.identity import unverifiable
+from core.layout import campaign_lock_path
 from core.overview import offline_note, point_rows
 from core.records import RecordsUnavailableError
 from core.records.engine import shown
@@ -21,6 +22,8 @@ from flows.cli.show import print_curve
 from flows.prepare import Prepared
 from flows.session import Session, enter, preflight
 from flows.stop import StopRequest, on_signals
+from flows.view import View
+from tasks.lock import exclusive
 from tasks.prefect_server import prefect_server
 
 
@@ -38,6 +41,7 @@ def drive(
         ParetoError: as the campaign ended.
     """
     campaign = ready.campaign
+    _refuse_second_run(ready)
     print(f"checking {campaign.campaign}: datasets, endpoint, client, configurations, room")
     found = preflight(ready)
     if warning := unverifiable(found.identity):
@@ -55,6 +59,19 @@ def drive(
     if outcome is not None:
         raise outcome
     return session
+
+
+def _refuse_second_run(ready: Prepared) -> None:
+    """Say at once, and not after the preflight, that another process runs this campaign.
+
+    Raises:
+        SetupError: which process.
+    """
+    name = ready.campaign.campaign
+    lock = campaign_lock_path(ready.paths.runs, name)
+    if lock.exists():
+        with exclusive(lock, f"campaign {name}"):
+            return
 
 
 def _shown_or_not(
@@ -91,26 +108,6 @@ def _tell_costs(session: Session, points: Sequence[str] | None, calibrate: bool)
         print(f"{len(left.points)} points to measure: {span_text(left.wall_s, duration_text)}")
 
 
-def labels(points: str | None, ready: Prepared) -> list[str] | None:
-    """`64,128` or `c0064,offline` as labels of the plan's points.
-
-    Raises:
-        InputError: a point that the plan does not have.
-    """
-    if points is None:
-        return None
-    known = {point.label: point.label for point in ready.plan.points}
-    known |= {str(p.concurrency): p.label for p in ready.plan.points if p.offline != "dedicated"}
-    wanted = [item.strip() for item in points.split(",") if item.strip()]
-    unknown = [item for item in wanted if item not in known]
-    if unknown or not wanted:
-        raise InputError(
-            f"--points: no point {', '.join(unknown) or 'given'};"
-            f" there are {', '.join(point.label for point in ready.plan.points)}"
-        )
-    return [known[item] for item in wanted]
-
-
 def _prefect_folder(ready: Prepared) -> Path:
     return ready.campaign.records.folder / "prefect"
 
@@ -122,7 +119,7 @@ def _plainly(
     from flows.campaign import run_campaign
 
     try:
-        with live_view(session):
+        with live_view(View.of(session)):
             run_campaign(session, stop, points, calibrate=calibrate)
     except ParetoError as outcome:
         return outcome
@@ -141,16 +138,17 @@ def _flow(
     from prefect.exceptions import PrefectException
     from prefect.logging.handlers import APILogHandler
 
-    from flows.campaign import HandedOver, campaign_flow, handed_over
+    from flows.campaign import HandedOver, handed_over
+    from flows.deployments import campaign as campaign_flow
 
     given = HandedOver(session, stop)
     token = handed_over.set(given)
     try:
-        with live_view(session):
+        with live_view(View.of(session)):
             state: State[Any] = campaign_flow(
                 str(session.prepared.loaded.path),
-                list(points) if points else None,
-                calibrate,
+                points=",".join(points or ()),
+                calibrate=calibrate,
                 return_state=True,
             )
     except (httpx.HTTPError, PrefectException) as problem:

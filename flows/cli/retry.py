@@ -20,35 +20,24 @@ def retry(campaign: str, *, points: str | None = None, database: str | None = No
         points: Only these points, by level or label, separated by commas.
         database: Database URL when a name is given.
     """
-    from core.errors import InputError
-    from core.status import PointState
-    from flows.cli.drive import drive, labels
+    from flows.choice import labels_of, to_retry
+    from flows.cli.drive import drive
     from flows.cli.where import open_existing
 
     ready = _ready(campaign, database)
     name = ready.campaign.campaign
-    wanted = labels(points, ready)
+    wanted = labels_of(points, ready.plan)
     # By the records that the run will write to, whichever database the name was looked up in.
-    records = open_existing(ready.paths.database_url)
-    found = records.points_with_attempts(name)
-    states = {point.label: point.state for point in found}
-    missed = [point.label for point in found if point.missed_accuracy]
-    failed = {PointState.FAILED, PointState.INTERRUPTED}
-    chosen = [label for label, state in states.items() if state in failed]
-    if wanted is not None:
-        others = [f"{label} is {states[label]}" for label in wanted if label not in chosen]
-        if others:
-            raise InputError(f"--points: only failed points are retried; {', '.join(others)}")
-        chosen = wanted
-    elif missed:
-        chosen = [label for label in chosen if label not in missed]
-        print(f"{', '.join(missed)} missed its accuracy: only --points tries that again")
-    if not chosen:
+    chosen = to_retry(open_existing(ready.paths.database_url), name, wanted)
+    if chosen.missed:
+        print(f"{', '.join(chosen.missed)} missed its accuracy: only --points tries that again")
+    if not chosen.labels:
         print(f"{name}: no failed point, nothing to retry")
         return 0
-    valid = sum(state is PointState.VALID for state in states.values())
-    print(f"{name}: retrying {', '.join(chosen)}; {valid} valid points stay as they are")
-    drive(ready, chosen)
+    print(
+        f"{name}: retrying {', '.join(chosen.labels)}; {chosen.valid} valid points stay as they are"
+    )
+    drive(ready, chosen.labels)
     return 0
 
 

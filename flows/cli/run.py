@@ -15,9 +15,10 @@ def run(file: Path, *, points: str | None = None) -> int:
         file: The campaign YAML.
         points: Only these points, by level or label, separated by commas.
     """
-    from flows.cli.drive import drive, labels
+    from flows.choice import labels_of
+    from flows.cli.drive import drive
     from flows.prepare import prepare
 
     ready = prepare(file, os.environ)
-    drive(ready, labels(points, ready))
+    drive(ready, labels_of(points, ready.plan))
     return 0

@@ -1,0 +1,47 @@
+"""The process that serves the deployments `campaign` and `retry-points` to a Prefect server.
+
+`python -m flows.serve`; `pareto serve` starts it, and starts it again when it ends.
+"""
+
+from __future__ import annotations
+
+import socket
+
+from prefect import serve
+from prefect.deployments.runner import RunnerDeployment
+from prefect.flows import Flow
+from prefect.types.entrypoint import EntrypointType
+
+from core.campaign_reference import reference_text
+from flows.deployments import campaign, retry_points
+from flows.submission import CAMPAIGN, HOST_TAG, RETRY
+
+
+def main() -> None:
+    """Serve until this process is ended; its campaigns end with it, and go on at its next start."""
+    about = {CAMPAIGN: about_campaigns(), RETRY: "Runs failed points of a campaign again."}
+    serve(
+        _deployment(campaign, CAMPAIGN, about[CAMPAIGN]),
+        _deployment(retry_points, RETRY, about[RETRY]),
+        print_starting_message=False,
+    )
+
+
+def _deployment(flow: Flow, name: str, about: str) -> RunnerDeployment:  # type: ignore[type-arg]
+    return flow.to_deployment(  # type: ignore[return-value]
+        name=name,
+        description=about,
+        tags=[f"{HOST_TAG}{socket.gethostname()}"],
+        entrypoint_type=EntrypointType.MODULE_PATH,
+    )
+
+
+def about_campaigns() -> str:
+    """What a campaign's YAML may say, for the page of the deployment."""
+    return (
+        f"Runs a campaign from its YAML. Pressing *Run* again continues it.\n\n{reference_text()}"
+    )
+
+
+if __name__ == "__main__":
+    main()
