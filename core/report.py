@@ -44,6 +44,7 @@ class Report:
     """Everything that a report page shows."""
 
     campaign: CampaignRecord
+    stated: tuple[tuple[str, str], ...]  # what the campaign file says is measured, name and text
     points: tuple[PointRecord, ...]
     curve: Curve
     spending: Spending

@@ -8,12 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from core.campaign import Campaign
 from core.curve import Curve, make_curve
+from core.disclosure import curve_of, point_yaml, system_desc, system_power
 from core.drift import Difference, differences
 from core.errors import InputError, ParetoError, SetupError
 from core.estimate import Estimate, Span, estimate, first_costs, scored_samples
 from core.layout import AttemptPaths
 from core.overview import valid_attempt
+from core.power import point_power_kw
 from core.records import AttemptRecord, CampaignRecord, PointRecord, Records
 from core.report import Comparison, Report, Standing, at_equal, ratios, spending
 from core.steady_state import FOUND_EVENT
@@ -21,6 +24,7 @@ from flows.costs import costs_left
 from flows.drift import drift_overview
 from flows.prepare import Prepared, prepared
 from tasks.campaign_file import load_recorded
+from tasks.disclosures import read_told
 
 
 @dataclass(frozen=True)
@@ -49,7 +53,8 @@ def find_curve(records: Records, name: str, env: Mapping[str, str]) -> Found:
     points = records.points_with_attempts(name)
     ready, notes = _planned(campaign, env)
     windows, problems = _windows(records, campaign, points, ready)
-    curve = make_curve(campaign, points, windows=windows)
+    power_kw = _power_kw(ready) if ready else {}
+    curve = make_curve(campaign, points, windows=windows, power_kw=power_kw)
     return Found(campaign, points, curve, ready, (*notes, *problems))
 
 
@@ -67,6 +72,7 @@ def make_report(records: Records, name: str, env: Mapping[str, str]) -> Report:
     left = costs_left(ready, records) if ready else None
     return Report(
         campaign=found.campaign,
+        stated=_stated(ready.campaign) if ready else (),
         points=found.points,
         curve=found.curve,
         spending=spending(
@@ -130,11 +136,41 @@ def _planned(
         return None, (f"planned time and accelerators are not known here: {first}",)
 
 
+def _stated(campaign: Campaign) -> tuple[tuple[str, str], ...]:
+    """What is measured, as the campaign file names it."""
+    return (
+        ("benchmark", campaign.benchmark),
+        ("model", campaign.model.name),
+        ("instance", campaign.instance.name),
+    )
+
+
 def _first_estimate(ready: Prepared) -> Span:
     """Wall time of all points by the campaign file alone."""
     campaign = ready.campaign
     scored = scored_samples(campaign, {})
     return estimate(campaign, ready.plan, first_costs(campaign), scored=scored).wall_s
+
+
+def _power_kw(ready: Prepared) -> dict[str, float]:
+    """Label → power of the point, where the campaign file discloses it."""
+    campaign, plan = ready.campaign, ready.plan
+    if campaign.disclosure.power is None:
+        return {}
+    told, _ = read_told(campaign, capture=False)
+    power = system_power(told)
+    if power is None:
+        return {}
+    curve = curve_of(campaign, plan, (point.label for point in plan.points))
+    found = {
+        point.label: point_power_kw(
+            power,
+            point_yaml(campaign, curve, point, told, None),
+            system_desc(campaign, point, told),
+        )
+        for point in plan.points
+    }
+    return {label: kilowatts for label, kilowatts in found.items() if kilowatts}
 
 
 def _windows(

@@ -11,6 +11,7 @@ import yaml
 
 from core.campaign_diff import statement, system_key
 from core.campaign_yaml import load_campaign
+from core.client_config import merged
 from core.fingerprint import fingerprint
 from core.plan import Plan, make_plan
 from core.records import CampaignRecord, Owner, Records, open_records, upgrade
@@ -18,7 +19,7 @@ from core.status import AttemptState
 from tests.campaigns import campaign_dict
 
 OWNER = Owner(host="box", boot_id="b00t", pid=4242, start_time=77)
-ROWS = 100
+ROWS = 5000
 #: Levels of a curve of 32 points up to 4096; the default of the others is 7 points up to 256.
 MANY = (
     *(1, 2, 3, 4, 6, 8, 11, 16, 23, 32, 45, 64, 90, 128, 181, 256, 300, 362, 430, 512, 600),
@@ -99,12 +100,12 @@ class Place:
             metrics: Level → what is measured otherwise.
             sections: Sections of the campaign file.
         """
-        stated = campaign_dict(
+        base = campaign_dict(
             campaign=name,
             curve={"c_max": max(levels), "levels": list(levels)},
             instance={"accelerators": 8},
-            **sections,
         )
+        stated = merged(base, sections)
         plan = self._enter(stated)
         looks = fingerprint({"probes": {"driver": [driver]}, "client": {"version": "1.0"}})
         for point in plan.points[:valid]:

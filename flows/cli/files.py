@@ -8,18 +8,18 @@ from core.errors import InputError, SetupError
 from core.files import write_atomic
 
 
-def target(path: Path, *suffixes: str) -> Path:
-    """The file to write.
+def target(path: Path, *suffixes: str, option: str = "--out") -> Path:
+    """The file to write, named by an option.
 
     Raises:
         InputError: its suffix is none of these, its folder isn't there, or it is a folder.
     """
     if path.suffix.lower() not in suffixes:
-        raise InputError(f"--out {path}: name a file that ends with {' or '.join(suffixes)}")
+        raise InputError(f"{option} {path}: name a file that ends with {' or '.join(suffixes)}")
     if not path.parent.is_dir():
-        raise InputError(f"--out {path}: there is no folder {path.parent}; make it first")
+        raise InputError(f"{option} {path}: there is no folder {path.parent}; make it first")
     if path.is_dir():
-        raise InputError(f"--out {path}: is a folder; name a file")
+        raise InputError(f"{option} {path}: is a folder; name a file")
     return path
 
 

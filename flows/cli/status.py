@@ -97,7 +97,7 @@ def _page(file: Path, campaign: str | None, database: str | None) -> int:
     from flows.report import standing
     from tasks.report import status_page
 
-    target(file, ".html")
+    target(file, ".html", option="--html")
     if campaign is not None:
         where = find(campaign, database)
         entry = standing(where.records, where.name, _left(where))

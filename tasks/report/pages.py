@@ -117,6 +117,7 @@ def _facts(report: Report) -> list[tuple[str, str]]:
     states = [point.state for point in report.points]
     return [
         ("state", campaign_state(report.points, campaign.wish)),
+        *report.stated,
         ("valid points", f"{states.count(PointState.VALID)} of {len(states)}"),
         ("C_max", f"{campaign.c_max:,}"),
         ("C_min", f"{campaign.c_min:,}"),

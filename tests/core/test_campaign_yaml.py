@@ -677,6 +677,13 @@ def test_the_data_folder_lies_beside_the_file_by_default() -> None:
     assert load(GOOD + "records: {runs: r}\n").records.folder == beside
 
 
+def test_a_detector_is_a_command_like_the_clients() -> None:
+    text = changed(
+        ("[inference-endpoint]", "[inference-endpoint]\n  steady_state_command: [./detect, ~/x, y]")
+    )
+    assert load(text).client.steady_state_command == ("/files/detect", "/home/user/x", "y")
+
+
 @pytest.mark.parametrize("command", ["uv", "~/bin/uv", "/usr/bin/uv"])
 def test_a_program_without_a_folder_is_looked_up(command: str) -> None:
     (program,) = load(changed(("inference-endpoint", command))).client.command

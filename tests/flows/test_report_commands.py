@@ -11,9 +11,11 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from submission_checker.power_summary import derive_point_power
 
 from core.records import Records
 from tests.curves import Place
+from tests.disclosures import power_dict, system_dict
 
 Call = Callable[..., tuple[int, str, str]]
 
@@ -57,6 +59,44 @@ def test_a_report_lies_beside_its_pictures(place: Place, pareto: Call) -> None:
     assert (place.folder / "unit-report.svg").read_text().startswith("<svg")
     assert place.records.events("unit") == before
     assert pareto("report", "unit")[0] == 0  # a report is written anew
+
+
+def test_all_three_kinds_of_curve_have_a_report(place: Place, pareto: Call) -> None:
+    """A dedicated Offline run is the ceiling; agentic points are placed by their own rate."""
+    place.campaign("elected")
+    place.campaign("dedicated", curve={"offline": "dedicated"})
+    place.campaign("agentic", curve={"agentic": True})
+    ceilings, shown = {}, {}
+    for name in ("elected", "dedicated", "agentic"):
+        assert pareto("report", name, "--out", "r.html")[0] == 0
+        assert pareto("curve", name, "--out", "c.json")[0] == 0
+        curve = json.loads((place.folder / "c.json").read_bytes())
+        ceilings[name] = curve["offline_tps"]
+        points = {point["label"]: point for point in curve["points"]}
+        shown[name] = points["c0064"]["interactivity"]
+    assert ceilings["elected"] == pytest.approx(11_050.36)
+    assert ceilings["dedicated"] == pytest.approx(22_641.5, abs=0.1)
+    assert ceilings["agentic"] is None
+    assert shown == {"elected": 75.0, "dedicated": 75.0, "agentic": 67.5}
+
+
+def test_tokens_per_kw_are_those_of_the_official_derivation(place: Place, pareto: Call) -> None:
+    """Where the campaign file discloses power."""
+    system, power = system_dict(), power_dict()
+    place.campaign(disclosure={"system": system, "power": power})
+    assert pareto("curve", "unit", "--out", "c.json")[0] == 0
+    points = json.loads((place.folder / "c.json").read_bytes())["points"]
+    for point in points:
+        tokens = point["system_tps"] * point["duration_s"]
+        summary = {
+            "duration_ns": point["duration_s"] * 1e9,
+            "output_sequence_lengths": {"total": tokens},
+        }
+        official = derive_point_power({"system_desc_id": "x", **power}, {}, system, summary)
+        assert point["system_tps_per_kw"] == official["system_tps_per_kw"]
+        assert point["system_tps_per_kw"] > 0
+    assert pareto("report", "unit", "--out", "r.html")[0] == 0
+    assert "tokens/s per kW" in (place.folder / "r.html").read_text()
 
 
 def test_an_unfinished_campaign_has_a_report(place: Place, pareto: Call) -> None:
@@ -146,7 +186,7 @@ def test_a_status_page_of_one_or_all(place: Place, pareto: Call) -> None:
         ("compare unit", "name at least two different campaigns"),
         ("compare unit unit", "name at least two different campaigns"),
         ("compare unit nobody", "no campaign 'nobody'"),
-        ("status unit --html s.txt", "--out s.txt: name a file that ends with .html"),
+        ("status unit --html s.txt", "--html s.txt: name a file that ends with .html"),
     ],
 )
 def test_mistakes_are_told_before_any_work(

@@ -67,6 +67,7 @@ def page_of(*points: Any, **facts: Any) -> str:
     curve = curve_of(*points)
     values: dict[str, Any] = {
         "campaign": record,
+        "stated": (("instance", "box <8>"),),
         "points": points,
         "curve": curve,
         "spending": spending(points, Span(10.0, 20.0, None), 8, now=100.0),
@@ -84,6 +85,7 @@ def page_of(*points: Any, **facts: Any) -> str:
 def test_a_campaign_without_any_attempt_has_a_page() -> None:
     text = read(page_of(point())).text
     assert "There was none yet." in text
+    assert re.search(r"instance\s*box <8>", text)
     assert "not measured yet" in text
     assert "No attempt has a finding." in text
 
