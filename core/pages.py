@@ -13,8 +13,8 @@ from core.estimate import Estimate
 from core.overview import PointRow
 from core.plan import Plan, Point, band_name
 from core.records.values import AttemptRecord, EventRecord
-from core.redact import scrubbed
-from core.status import AttemptState, PointState
+from core.redact import HIDDEN, scrubbed
+from core.status import OPEN_STATES, AttemptState, PointState
 from core.texts import bytes_text, duration_text, hours_text, span_text
 
 #: What our events are called by: `pareto.point.completed`.
@@ -158,8 +158,15 @@ def finding_page(attempt: AttemptRecord, tail: Sequence[str], *, rehearsal: bool
     return "\n\n".join(part for part in parts if part)
 
 
-def last_lines(outputs: Sequence[str]) -> list[str]:
-    """The last lines of the client's outputs, bars left out and secrets replaced."""
+def last_lines(outputs: Sequence[str], secrets: Sequence[str] = ()) -> list[str]:
+    """The last lines of the client's outputs, bars left out and secrets replaced.
+
+    Args:
+        outputs: What the client printed.
+        secrets: Values that are never shown.
+    """
+    for secret in filter(None, secrets):
+        outputs = [text.replace(secret, HIDDEN) for text in outputs]
     lines = [line for text in outputs for line in re.split(r"[\r\n]+", text) if line.strip()]
     kept = [line for line in lines if not _is_bar(line)][-LAST_LINES:]
     return [scrubbed(line)[:_LONGEST_LINE] for line in kept]
@@ -224,7 +231,9 @@ def shows_findings(event: EventRecord) -> bool:
 
 def changes_results(event: EventRecord) -> bool:
     """Whether an event changes what the result's table and chart show."""
-    return event.kind.startswith(("attempt.", "point.", "campaign.rebased"))
+    if event.kind in (f"attempt.{state}" for state in OPEN_STATES):
+        return False
+    return event.kind.startswith(("attempt.", "point.", "campaign."))
 
 
 # --- Words -------------------------------------------------------------------------------------
