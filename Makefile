@@ -4,12 +4,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test test-long chaos lint schema lock clean
+.PHONY: help demo test test-long browser chaos lint schema lock clean
 
 help:
 	@echo "make demo    a whole rehearsal campaign on this machine, in under four minutes"
 	@echo "make test    the test suite, with branch coverage of core/"
 	@echo "make test-long  the slow tests: pilots and budgets, a Prefect outage"
+	@echo "make browser  the pages in Chromium: submit, watch, retry (needs Debian's chromium)"
 	@echo "make chaos   100 rehearsal campaigns with a random fault each; about an hour"
 	@echo "make lint    ruff, mypy strict, import floors"
 	@echo "make schema  write what is generated from the campaign model: JSON schema and docs/campaign.md"
@@ -25,10 +26,14 @@ demo: $(READY)
 	$(BIN)/pareto demo
 
 test: $(READY)
-	$(BIN)/python -m pytest -n 2 --dist worksteal --cov --cov-report=term --cov-fail-under=95
+	$(BIN)/python -m pytest -m "not browser" -n 2 --dist worksteal \
+	  --cov --cov-report=term --cov-fail-under=95
 
 test-long: $(READY)
 	PARETO_TEST_LONG=1 $(BIN)/python -m pytest -n 2 --dist worksteal tests/long
+
+browser: $(READY)
+	$(BIN)/python -m pytest -m browser tests/browser
 
 chaos: $(READY)
 	$(BIN)/python -m tests.faults.chaos --campaigns 100 --seed 1
