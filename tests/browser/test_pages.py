@@ -151,6 +151,7 @@ def test_a_campaign_is_submitted_watched_and_retried_in_the_browser(
         for valid in (1, 3):
             user.see_grow(place.name, valid)
         user.open_tab("Task Runs")
+        page.get_by_placeholder("Search by run name").fill("c0033")
         expect(page.get_by_text(f"{NAME} · c0033 · performance").first).to_be_visible()
         expect(page.get_by_text("level:33").first).to_be_visible()
         user.shoot("tasks")
