@@ -26,8 +26,8 @@ PAGE_MS, CAMPAIGN_MS = 60_000, 300_000
 #: Milliseconds between two looks.
 LOOK_MS = 3000
 
-#: Name of the campaign.
-NAME = "in-browser"
+#: Name of the campaign: of this run of the tests alone, so that no other run is meant.
+NAME = f"in-browser-{os.getpid()}"
 
 pytestmark = pytest.mark.browser
 
