@@ -10,7 +10,7 @@ help:
 	@echo "make demo    a whole rehearsal campaign on this machine, in under four minutes"
 	@echo "make test    the test suite, with branch coverage of core/"
 	@echo "make test-long  the slow tests: pilots and budgets, a Prefect outage"
-	@echo "make browser  the pages in Chromium: submit, watch, retry (needs Debian's chromium)"
+	@echo "make browser pages opened in Chromium (Debian: apt install chromium)"
 	@echo "make chaos   100 rehearsal campaigns with a random fault each; about an hour"
 	@echo "make lint    ruff, mypy strict, import floors"
 	@echo "make schema  write what is generated from the campaign model: JSON schema and docs/campaign.md"
@@ -26,8 +26,7 @@ demo: $(READY)
 	$(BIN)/pareto demo
 
 test: $(READY)
-	$(BIN)/python -m pytest -m "not browser" -n 2 --dist worksteal \
-	  --cov --cov-report=term --cov-fail-under=95
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not browser" --cov --cov-report=term --cov-fail-under=95
 
 test-long: $(READY)
 	PARETO_TEST_LONG=1 $(BIN)/python -m pytest -n 2 --dist worksteal tests/long

@@ -12,8 +12,6 @@ from typing import Annotated, Any, Literal, Self
 from urllib.parse import SplitResult, urlsplit
 
 from pydantic import (
-    BaseModel,
-    ConfigDict,
     Field,
     StrictBool,
     StrictInt,
@@ -22,7 +20,9 @@ from pydantic import (
     model_validator,
 )
 
+from core.campaign_disclosure import Disclosure
 from core.redact import is_secret_key, looks_secret
+from core.section import Section
 
 #: Model names that the official checker accepts (checker 1.5.3, `point.yaml: model_name`).
 BENCHMARKS = (
@@ -97,12 +97,6 @@ DatasetName = Annotated[StrictStr, Field(pattern=_DATASET_NAME)]
 Number = Annotated[float, Field(strict=True)]
 PositiveInt = Annotated[StrictInt, Field(ge=1)]
 Level = Annotated[StrictInt, Field(ge=1, le=10_000_000)]
-
-
-class Section(BaseModel):
-    """A frozen part of the campaign file; unknown keys are refused."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class Model(Section):
@@ -435,6 +429,13 @@ class Client(Section):
         default_factory=dict,
         description="Merged into the client's YAML at every point, e.g. model_params: {…}.",
     )
+    steady_state_command: tuple[StrictStr, ...] | None = Field(
+        None,
+        min_length=1,
+        description="The client's detector of steady state as a list, e.g. [uv, run, --project,"
+        " ~/endpoints, python, -m, inference_endpoint.metrics.steady_state_diagnostics]. It is"
+        " given a copy of the run folder, and prints JSON or writes steady_state.json into it.",
+    )
 
     @field_validator("overrides")
     @classmethod
@@ -567,6 +568,7 @@ class Campaign(Section):
     """Everything needed for one curve."""
 
     campaign: Name = Field(description="Name: letters, digits, - and _.")
+    # The names come from the official package, at run time only: a type checker can't know them.
     benchmark: Literal[(*BENCHMARKS, CUSTOM)] = Field(  # type: ignore[valid-type]
         description="Canonical model name of the benchmark, or custom."
     )
@@ -586,6 +588,10 @@ class Campaign(Section):
         description="What must not change across the curve, beside what is always looked at.",
     )
     notify: Notify = Field(default_factory=Notify, description="Who is told what happens.")
+    disclosure: Disclosure = Field(
+        default_factory=Disclosure,
+        description="What a submission tells beside its measurements (docs/package.md).",
+    )
     rehearsal: Rehearsal | None = Field(
         None, description="Present only in a rehearsal: shortens the minimum durations."
     )

@@ -15,8 +15,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from core.campaign import Campaign, Section
+from core.campaign import Campaign
 from core.redact import scrubbed
+from core.section import Section
 
 #: Why sizing may change: the count of a point to come, never a finished one.
 _COUNT = "how many whole passes a point issues; a finished point stays, a short one is not valid"
@@ -40,8 +41,10 @@ HARMLESS: dict[str, str] = {
     "run.pilot": "a run of its own ahead of a point",
     "run.fail_fast": "ends a run that can't become valid",
     "run.budget_hours": "how many points are measured, not how",
+    "disclosure": "what a submission tells beside its measurements",
     "instance.accelerators": "a factor of the accelerator-hours, which are worked out from records",
     "endpoint.health_path": "what is asked between runs, never during one",
+    "client.steady_state_command": "reads a finished run folder",
     "records.folder": "where files are kept",
     "records.database": "where records are kept",
     "records.runs": "where run folders are kept",
@@ -103,6 +106,7 @@ def system_key(campaign: Campaign, folder: Path) -> str:
     """Key of what decides the rate at a level: campaigns with the same one share rates."""
     plain = statement(campaign, folder)
     parts = {key: plain[key] for key in ("model", "endpoint", "client")}
+    del parts["client"]["steady_state_command"]
     parts |= {"instance": campaign.instance.name, "dataset": plain["datasets"]["performance"]}
     parts |= {"rehearsal": campaign.rehearsal is not None}
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()

@@ -70,6 +70,7 @@ def draft_text(draft: Draft) -> str:
         c_max=draft.c_max,
         cohort=TARGET_COHORT,
         overrides=_overrides(draft.benchmark),
+        disclosure="" if draft.benchmark == CUSTOM else _DISCLOSURE,
     )
 
 
@@ -116,7 +117,55 @@ seeds:
 client:
   # How the official client is started; it is your own checkout, unmodified.
   command: [uv, run, --project, ~/endpoints, inference-endpoint]
-{overrides}"""
+{overrides}{disclosure}"""
+
+#: What only a person can tell; a measurement needs none of it, a submission all.
+_DISCLOSURE = """
+disclosure:
+  # For the submission, not for the measurements (docs/package.md): `pareto check --disclosures`
+  # lists what is missing, before any accelerator time is spent. Nothing here is measured, so it may
+  # also be filled in later.
+  organization:
+  # cop: client on premises; con: client over the network.
+  scenario:
+  # Standardized, Serviced or RDI; and Available, Preview or RDI.
+  division: Standardized
+  availability:
+  # Of the weights, e.g. FP8.
+  model_precision:
+  link_to_model:
+  dataset_link:
+  # A folder with a folder for each implementation, README.md in it; and one of documents.
+  src:
+  docs:
+  # system_desc.json: these keys, or a JSON or YAML file with them. Parallelism is per point where
+  # it differs: points: {64: {system: {tensor_parallel: 8}}}.
+  system:
+    system_name:
+    shortened_system_name:
+    availability_url:
+    system_size:
+    system_node_ensemble_count: 1
+    system_node_ensemble_total: 1
+    tensor_parallel: 1
+    pipeline_parallel: 1
+    expert_parallel: 1
+    data_parallel: 1
+    node_types:
+      - system_node_ensemble_id: 0
+        number_of_nodes: 1
+        host_processor_core_count:
+        host_memory_configuration:
+        host_network_card_count:
+        driver:
+        filesystem:
+        cooling:
+        accelerator_info:
+          - accelerator_model_name:
+            accelerators_per_node: 1
+  # system_power.json (Appendix E): its keys, or a file with them.
+  power:
+"""
 
 
 def _datasets(draft: Draft) -> dict[str, Any]:

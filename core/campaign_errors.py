@@ -15,8 +15,9 @@ from typing import Any, get_args
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from core.campaign import Campaign, Section
+from core.campaign import Campaign
 from core.redact import HIDDEN
+from core.section import Section
 from core.yaml_tree import EMPTY, MAPPING, Document, KeyPath, Place, Problem
 
 #: What pydantic's error types want; the braces take the error's own numbers.

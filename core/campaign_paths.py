@@ -24,11 +24,13 @@ PATHS: tuple[KeyPath, ...] = (
     ("records", "folder"),
     ("records", "runs"),
     ("fingerprint", "probes", _EACH, "file"),
+    *(("disclosure", key) for key in ("src", "docs", "system", "sysinfo", "power")),
 )
 _TOKENIZER: KeyPath = ("model", "tokenizer")
 #: Places whose items are a command: a program and its arguments.
 _COMMANDS: tuple[KeyPath, ...] = (
     ("client", "command", _EACH),
+    ("client", "steady_state_command", _EACH),
     ("fingerprint", "probes", _EACH, "command", _EACH),
 )
 _DATABASE: KeyPath = ("records", "database")

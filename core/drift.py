@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from core.fingerprint import PARTS, Fingerprint
+from core.status import AttemptState
 
 #: Rule id of the finding that a point's fingerprint is not that of its curve.
 DRIFT = "drift"
@@ -28,6 +29,24 @@ class Difference:
     def __str__(self) -> str:
         where = f"{self.part}: {self.key}" if self.key else self.part
         return f"{where}: {_shown(self.old)} → {_shown(self.new)}"
+
+
+@dataclass(frozen=True)
+class DriftRow:
+    """One look at the system."""
+
+    label: str
+    number: int
+    moment: str
+    baseline: int
+    state: AttemptState
+    sha256: str
+    differs: tuple[str, ...]  # parts that are not those of its baseline
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether it is of a valid attempt."""
+        return self.state is AttemptState.VALID
 
 
 def differences(old: Fingerprint, new: Fingerprint) -> tuple[Difference, ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import zip_longest
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ from core.plan import Plan, Point, Role
 from core.status import AttemptState
 
 if TYPE_CHECKING:  # the records load SQL, which a plan can do without
-    from core.records.values import AttemptRecord, PointRecord
+    from core.records.values import PointRecord
 
 #: Start-up, shutdown and reporting of one client run, seconds: the reference client took 11–12 s
 #: with one worker and 24 s with its default of ten, before validation and hashing; the rehearsal's
@@ -31,6 +32,9 @@ DEFAULT_MAX_TOKENS = 1024
 #: How far a guessed rate may be off, either way.
 GUESS_FACTOR = 2.0
 SECONDS_PER_HOUR = 3600
+#: Longest time between two attempts that the first one still costs, seconds; beyond, it is the
+#: user who paused.
+LONGEST_GAP_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -134,10 +138,11 @@ def learned_costs(campaign: Campaign, points: Sequence[PointRecord], scored: int
     ]
     if not valid:
         return first
-    plain = [_outside_load_s(attempt) for point, attempt in valid if not point.accuracy]
+    outside_s = _outside_load_s(points)
+    plain = [outside_s[attempt.id] for point, attempt in valid if not point.accuracy]
     overhead_s = max(0.0, median(plain)) if plain else first.overhead_s
     factors = [
-        max(0.0, _outside_load_s(attempt) - overhead_s) * attempt.metrics["rate_qps"] / scored
+        max(0.0, outside_s[attempt.id] - overhead_s) * attempt.metrics["rate_qps"] / scored
         for point, attempt in valid
         if point.accuracy and scored
     ]
@@ -300,7 +305,20 @@ def _max_tokens(campaign: Campaign) -> int:
     return tokens if type(tokens) is int and tokens > 0 else DEFAULT_MAX_TOKENS
 
 
-def _outside_load_s(attempt: AttemptRecord) -> float:
-    """Time of an attempt, its preparation included, outside its timed phase."""
-    load_s: float = attempt.metrics["issued"] / attempt.metrics["rate_qps"]
-    return (attempt.ended_at or attempt.created_at) - attempt.created_at - load_s
+def _outside_load_s(points: Sequence[PointRecord]) -> dict[int, float]:
+    """Time of each attempt that tells a rate outside its timed phase, by its id.
+
+    It lasts from its preparation to that of the next attempt by the same process, if one follows.
+    """
+    attempts = sorted((a for point in points for a in point.attempts), key=lambda a: a.created_at)
+    found = {}
+    for attempt, following in zip_longest(attempts, attempts[1:]):
+        if not attempt.metrics.get("rate_qps") or "issued" not in attempt.metrics:
+            continue  # a pilot tells a rate alone
+        ended_at = attempt.ended_at or attempt.created_at
+        if following is not None and following.owner == attempt.owner:
+            gap_s = following.created_at - ended_at
+            ended_at = following.created_at if 0 <= gap_s <= LONGEST_GAP_S else ended_at
+        load_s = attempt.metrics["issued"] / attempt.metrics["rate_qps"]
+        found[attempt.id] = ended_at - attempt.created_at - load_s
+    return found

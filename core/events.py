@@ -44,6 +44,8 @@ class EventFacts:
     accuracy_overlaps: int  # timed requests that completed after the first accuracy request
     warmup_issued: int
     warmup_overlaps: int  # warm-up requests answered after the timed phase began
+    warmup_completed: int = 0  # without those that failed
+    warmup_s: float = 0.0  # from the first warm-up request to the timed phase
 
     @property
     def issue_span_s(self) -> float:
@@ -154,7 +156,16 @@ class EventScanner:
             accuracy_overlaps=timed.overlaps,
             warmup_issued=before.issued,
             warmup_overlaps=before.overlaps,
+            warmup_completed=before.completed - before.failed,
+            warmup_s=self._warmup_s(),
         )
+
+    def _warmup_s(self) -> float:
+        """How long the warm-up took; 0: there was none."""
+        first_ns, _ = self._issues_ns.get(_Phase.BEFORE, (None, None))
+        if first_ns is None or self._started_ns is None:
+            return 0.0
+        return max(0, self._started_ns - first_ns) / NS_PER_S
 
     def _take(self, line: bytes) -> None:
         """Read one record that is not known to be unneeded."""

@@ -19,10 +19,17 @@ from submission_checker.layout import (
     ACCURACY_RESULTS_JSON,
     ACCURACY_SUBDIR,
     CONFIG_YAML,
+    DOCS_DIR,
     PERFORMANCE_SUBDIR,
     POINT_YAML,
+    README_MD,
     RESULT_SUMMARY_JSON,
+    RESULTS_DIR,
+    SRC_DIR,
     SYSTEM_DESC_JSON,
+    SYSTEM_POWER_JSON,
+    parse_point_dir,
+    point_dir_name,
 )
 
 from core.campaign import Campaign
@@ -33,22 +40,32 @@ __all__ = [
     "ACCURACY_SUBDIR",
     "CONFIG_YAML",
     "DATABASE",
+    "DOCS_DIR",
     "EVENTS_JSONL",
     "FINAL_SNAPSHOT_JSON",
     "METRICS_SUBDIR",
     "PERFORMANCE_SUBDIR",
     "POINT_YAML",
+    "README_MD",
     "READY",
     "REPORT_TXT",
+    "RESULTS_DIR",
     "RESULT_SUMMARY_JSON",
     "RUNS",
     "SAMPLE_IDX_MAP_JSON",
+    "SRC_DIR",
+    "STEADY_STATE_JSON",
     "SYSTEM_DESC_JSON",
+    "SYSTEM_POWER_JSON",
     "AttemptPaths",
     "CampaignPaths",
     "RunPaths",
     "attempt_path",
+    "instance_beat_path",
     "instance_lock_path",
+    "parse_point_dir",
+    "point_dir_name",
+    "worker_folder",
 ]
 
 #: The records database in the data folder.
@@ -62,6 +79,8 @@ REPORT_TXT = "report.txt"
 SAMPLE_IDX_MAP_JSON = "sample_idx_map.json"
 METRICS_SUBDIR = "metrics"
 FINAL_SNAPSHOT_JSON = "final_snapshot.json"
+#: What the client's detector of steady state writes.
+STEADY_STATE_JSON = "steady_state.json"
 #: Written by the client when its aggregator has started; says nothing about the end of a run.
 READY = ".ready"
 
@@ -193,6 +212,11 @@ def attempt_path(campaign: str, label: str, number: int, phase: str = "measure")
     return PurePosixPath(_safe(campaign), _safe(label), f"{kind}-{number:02d}")
 
 
+def campaign_lock_path(runs: Path, campaign: str) -> Path:
+    """The lock that the process driving a campaign holds."""
+    return runs / _safe(campaign) / "campaign.lock"
+
+
 def instance_lock_path(instance: str, environ: Mapping[str, str]) -> Path:
     """The lock of an instance, one for all users of this machine's account.
 
@@ -201,6 +225,16 @@ def instance_lock_path(instance: str, environ: Mapping[str, str]) -> Path:
         environ: The environment: `PARETO_STATE_DIR`, else the XDG state folder.
     """
     return _state_folder(environ) / "instances" / f"{_safe(instance)}.lock"
+
+
+def worker_folder(instance: str, environ: Mapping[str, str]) -> Path:
+    """Where the worker beside an instance keeps its log and Prefect's files."""
+    return _state_folder(environ) / "workers" / _safe(instance)
+
+
+def instance_beat_path(lock: Path) -> Path:
+    """Beside an instance's lock: touched whenever its lease was renewed, gone once that is lost."""
+    return lock.with_suffix(".beat")
 
 
 def _state_folder(environ: Mapping[str, str]) -> Path:

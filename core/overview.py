@@ -77,7 +77,12 @@ def offline_note(rows: Sequence[PointRow], c_max: int) -> str | None:
 
 def campaign_state(points: Sequence[PointRecord], wish: Wish | None = None) -> str:
     """One word for a campaign: valid, running, paused, or what is missing."""
-    states = {point.state for point in points}
+    return state_word([point.state for point in points], wish)
+
+
+def state_word(of_points: Sequence[PointState], wish: Wish | None = None) -> str:
+    """One word for a campaign whose points are in these states."""
+    states = set(of_points)
     if states == {PointState.VALID}:
         return "valid"
     if PointState.RUNNING in states:
@@ -127,6 +132,12 @@ def valid_attempt(point: PointRecord) -> AttemptRecord | None:
     return next((a for a in point.measurements if a.state is AttemptState.VALID), None)
 
 
+def system_tps(metrics: Mapping[str, Any]) -> float | None:
+    """Output tokens per second over the whole run (§4.1)."""
+    tokens, duration_s = metrics.get("output_tokens"), metrics.get("duration_s")
+    return tokens / duration_s if tokens and duration_s else None
+
+
 def _row(point: PointRecord) -> PointRow:
     valid = valid_attempt(point)
     last = point.measurements[-1] if point.measurements else None
@@ -143,7 +154,7 @@ def _row(point: PointRecord) -> PointRow:
         attempts=len(point.measurements),
         samples=metrics.get("issued"),
         issue_time_s=metrics.get("issue_span_s"),
-        system_tps=_system_tps(metrics),
+        system_tps=system_tps(metrics),
         tps_per_user=MS_PER_S / tpot_p90_ms if tpot_p90_ms else None,
         ttft_p90_ms=metrics.get("ttft_ms", {}).get("90"),
         qps=metrics.get("qps"),
@@ -151,9 +162,3 @@ def _row(point: PointRecord) -> PointRow:
         reason=(last.reason if last else point.skipped) if valid is None else None,
         folder=shown.folder if shown else None,
     )
-
-
-def _system_tps(metrics: Mapping[str, Any]) -> float | None:
-    """Output tokens per second over the whole run (§4.1)."""
-    tokens, duration_s = metrics.get("output_tokens"), metrics.get("duration_s")
-    return tokens / duration_s if tokens and duration_s else None

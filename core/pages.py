@@ -5,6 +5,7 @@ Markdown shows best there; a page stays small, and nothing in it is read from th
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -96,19 +97,17 @@ def result_note(name: str, rows: Sequence[PointRow], *, rehearsal: bool) -> str:
     return f"{_banner(rehearsal)}**{name}**: {valid} of {len(rows)} points are valid"
 
 
-def chart_page(name: str, rows: Sequence[PointRow], *, rehearsal: bool) -> str | None:
-    """The curve so far as a chart; None until two points are valid."""
-    valid = [row for row in rows if row.state is PointState.VALID and row.system_tps]
-    if len(valid) < _LEAST_OF_A_CHART:
-        return None
-    levels = ", ".join(f'"{row.concurrency}"' for row in valid)
-    system = ", ".join(f"{row.system_tps:.4g}" for row in valid)
-    return (
-        f"{_banner(rehearsal)}```mermaid\nxychart-beta\n"
-        f'    title "{name}: {len(valid)} of {len(rows)} points"\n'
-        f'    x-axis "concurrency" [{levels}]\n    y-axis "tokens/s"\n    line [{system}]\n```\n\n'
-        f"{_markdown_table(_chart_rows(valid))}\n"
-    )
+def has_chart(rows: Sequence[PointRow]) -> bool:
+    """Whether enough points are valid for a chart."""
+    return sum(row.state is PointState.VALID for row in rows) >= _LEAST_OF_A_CHART
+
+
+def chart_page(picture: bytes, rows: Sequence[PointRow], *, rehearsal: bool) -> str:
+    """The curve so far: a picture, and its numbers."""
+    encoded = base64.b64encode(picture).decode()
+    valid = [row for row in rows if row.state is PointState.VALID]
+    image = f"![the curve so far](data:image/png;base64,{encoded})"
+    return f"{_banner(rehearsal)}{image}\n\n{_markdown_table(_chart_rows(valid))}\n"
 
 
 def _chart_rows(rows: Sequence[PointRow]) -> list[dict[str, Any]]:

@@ -160,7 +160,7 @@ def _statement_errors(campaign: Campaign, rows: int | None) -> list[str]:
     curve = campaign.curve
     reasons = []
     if curve.c_max <= 32:  # noqa: PLR2004 - §5.4's limit, in the official function too
-        reasons.append(f"curve.c_max: {curve.c_max} must be above 32 (§5.4)")
+        reasons.append(f"curve.c_max: {curve.c_max} must be above 32 (§5.4, region-computation)")
     if isinstance(curve.levels, tuple):
         reasons += _list_errors(campaign, curve.levels)
     elif curve.c_min is not None and curve.c_min > 32:  # noqa: PLR2004 - §5.4
@@ -200,20 +200,27 @@ def _list_errors(campaign: Campaign, levels: Sequence[int]) -> list[str]:
     extra = 1 if campaign.offline == "dedicated" else 0
     if len(distinct) < MIN_LEVELS:
         reasons.append(
-            f"curve.levels: {len(distinct)} levels, at least {MIN_LEVELS} are needed (§5.3)"
+            f"curve.levels: {len(distinct)} levels, at least {MIN_LEVELS} are needed (§5.3,"
+            " point-count)"
         )
     if len(distinct) + extra > MAX_POINTS:
         reasons.append(
-            f"curve.levels: {len(distinct) + extra} points, at most {MAX_POINTS} are allowed (§5.3)"
+            f"curve.levels: {len(distinct) + extra} points, at most {MAX_POINTS} are allowed (§5.3,"
+            " point-cap)"
         )
     if distinct and curve.c_min is not None and min(distinct) != curve.c_min:
         reasons.append(
             f"curve.c_min: {curve.c_min} is not the lowest of curve.levels ({min(distinct)})"
         )
+    if curve.c_min_override is not None and curve.c_min_override not in distinct:
+        reasons.append(
+            f"curve.c_min_override: no point has level {curve.c_min_override} (§5.4,"
+            " c-min-override); add it to curve.levels"
+        )
     if campaign.offline == "elected" and curve.c_max not in distinct:
         reasons.append(
-            f"curve.offline: elected needs a point at exactly c_max ({curve.c_max}) (§5.7);"
-            f" add {curve.c_max} to curve.levels"
+            f"curve.offline: elected needs a point at exactly c_max ({curve.c_max}) (§5.7,"
+            f" offline-point-present); add {curve.c_max} to curve.levels"
         )
     return reasons
 
@@ -221,11 +228,14 @@ def _list_errors(campaign: Campaign, levels: Sequence[int]) -> list[str]:
 def _offline_errors(campaign: Campaign, rows: int | None) -> list[str]:
     offline, c_max = campaign.offline, campaign.curve.c_max
     if campaign.agentic and offline != "none":
-        return [f"curve.offline: {offline}, but an agentic curve may have no Offline point (§5.7)"]
+        return [
+            f"curve.offline: {offline}, but an agentic curve may have no Offline point (§5.7,"
+            " offline-point-present)"
+        ]
     if offline == "none" and not campaign.agentic and campaign.benchmark != CUSTOM:
         return [
             "curve.offline: none, but the official checker rejects a single-turn curve without"
-            " an Offline point (§5.7); use elected or dedicated"
+            " an Offline point (§5.7, offline-point-present); use elected or dedicated"
         ]
     if offline != "dedicated":
         return []
@@ -276,17 +286,17 @@ def _auto_levels(campaign: Campaign) -> list[int]:
 def _spread(lowest: int, count: int, regions: Regions) -> list[int]:
     """`count` levels: the lowest, and the rest shared by Low, Medium and High, High first."""
     bands = [regions.high_concurrency, regions.low_concurrency, regions.med_concurrency]
-    if lowest < regions.low_latency.end:  # an override leaves levels inside Ultra Low
-        bands.append(RegionBounds(lowest + 1, regions.low_latency.end))
+    levels = {lowest, regions.low_latency.end}  # an override needs a point of its own
+    if lowest < regions.low_latency.end:  # and leaves levels inside Ultra Low
+        bands.append(RegionBounds(lowest + 1, regions.low_latency.end - 1))
     room = [max(0, band.end - band.start + 1) for band in bands]
     share = [0] * len(bands)
-    left = count - 1
+    left = count - len(levels)
     while left and share != room:
         for index in range(len(bands)):
             if left and share[index] < room[index]:
                 share[index] += 1
                 left -= 1
-    levels = {lowest}
     for band, number in zip(bands, share, strict=True):
         levels |= _even(band, number, to_end=band is regions.high_concurrency)
     return sorted(levels)
@@ -353,13 +363,13 @@ def _curve_errors(campaign: Campaign, levels: Sequence[int], regions: Regions) -
     if above:
         reasons.append(
             f"curve.levels: {', '.join(map(str, above))} above the margin, which ends at"
-            f" {regions.margin.end} (10 % over c_max {c_max}) (§5.4)"
+            f" {regions.margin.end} (10 % over c_max {c_max}) (§5.4, concurrency-in-range)"
         )
     for band in uncovered_bands(levels, regions):
         bounds = band_bounds(band, regions)
         reasons.append(
             f"curve.levels: no point in the {band_name(band)} region, {bounds.start}–{bounds.end}"
-            " (§5.4); add one"
+            f" (§5.4, {band.replace('_', '-')}-coverage); add one"
         )
     return reasons
 

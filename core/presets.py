@@ -326,3 +326,21 @@ PRESETS: Mapping[str, Preset] = {
 def preset_of(benchmark: object) -> Preset | None:
     """The preset of a benchmark; None: it has none, or is no benchmark at all."""
     return PRESETS.get(benchmark) if isinstance(benchmark, str) else None
+
+
+def official_dataset(benchmark: str) -> str | None:
+    """The performance dataset's key in the official query counts; None: there is none for it.
+
+    `point.yaml` must name exactly it: for any other name the checker counts nothing.
+    """
+    preset = preset_of(benchmark)
+    if preset is None:
+        return None
+    named = (str(preset.performance.client_name).partition("::")[0], preset.performance.file_name)
+    return next((name for name in named if name in MIN_QUERY_COUNT), None)
+
+
+def fewest_queries(benchmark: str) -> int | None:
+    """Queries that each point must complete (§6.4); None: the official package counts none."""
+    dataset = official_dataset(benchmark)
+    return None if dataset is None else int(MIN_QUERY_COUNT[dataset])

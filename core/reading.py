@@ -160,11 +160,13 @@ class Fields:
 
     def optional_count(self, key: str) -> int | None:
         """A whole number from 0, if there is one."""
-        return self._read(key, _COUNT, required=False)  # type: ignore[no-any-return]
+        value: int | None = self._read(key, _COUNT, required=False)
+        return value
 
     def optional_number(self, key: str) -> float | None:
         """A number from 0, if there is one."""
-        return self._read(key, _NUMBER, required=False)  # type: ignore[no-any-return]
+        value: float | None = self._read(key, _NUMBER, required=False)
+        return value
 
     def text(self, key: str) -> str:
         """A text."""
@@ -172,7 +174,8 @@ class Fields:
 
     def optional_text(self, key: str) -> str | None:
         """A text, if there is one."""
-        return self._read(key, _TEXT, required=False)  # type: ignore[no-any-return]
+        value: str | None = self._read(key, _TEXT, required=False)
+        return value
 
     def flag(self, key: str) -> bool:
         """True or false."""
@@ -180,7 +183,8 @@ class Fields:
 
     def optional_flag(self, key: str) -> bool | None:
         """True or false, if there is one."""
-        return self._read(key, _FLAG, required=False)  # type: ignore[no-any-return]
+        value: bool | None = self._read(key, _FLAG, required=False)
+        return value
 
     def section(self, key: str) -> Fields:
         """An object inside this one."""

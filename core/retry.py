@@ -10,6 +10,8 @@ from collections.abc import Collection, Iterable, Mapping
 from enum import StrEnum
 from typing import Any
 
+from core.rules_ahead import POINT_RULES
+
 #: Findings that repeat until a person changes something; they stop the campaign.
 REPEATING = frozenset(
     {
@@ -66,6 +68,10 @@ def after_failure(rules: Collection[str], exit_code: int | None) -> Next:
         rules: Rule ids of the findings of severity error.
         exit_code: The client's exit code; None: it was never known.
     """
+    own = set(rules) - POINT_RULES
+    if rules and not own:  # only the official checker would reject it, and would again
+        return Next.STOP
+    rules = own
     explained = {found for rule in rules for found in EXPLAINS.get(rule, ())}
     if exit_code == CLIENT_INPUT_ERROR or REPEATING.intersection(rules) - explained:
         return Next.STOP

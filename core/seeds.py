@@ -34,6 +34,7 @@ def bound_seed_set(set_id: str, target_cohort: str, registry: Path | None) -> Se
     if chosen is None:
         raise InputError(
             f"seeds.set: no published seed set {set_id!r}; there are {', '.join(sorted(published))}"
+            " (seed-set-membership)"
         )
     if Cohort.parse(target_cohort) is None:
         raise InputError(

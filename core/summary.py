@@ -58,6 +58,7 @@ class Summary:
     scheduler_random_seed: int | None
     dataloader_random_seed: int | None
     warmup: WarmupSettings
+    e2e_avg_interactivity: float | None  # tokens/s over all answers (§4.1); None: not derivable
     steady_state: Mapping[str, Any] | None  # the window's block as it stands, of later clients
 
     @property
@@ -80,7 +81,8 @@ def _summary(top: Fields) -> Summary:
     config = top.section("run_config")
     pattern = config.section("load_pattern")
     steady_state = top.optional_section("steady_state").values
-    output = top.section("output_sequence_lengths")
+    latency = top.section("latency")
+    output_tokens = _tokens(top.section("output_sequence_lengths"))
     return Summary(
         version=top.optional_text("version"),
         git_sha=top.optional_text("git_sha"),
@@ -94,8 +96,8 @@ def _summary(top: Fields) -> Summary:
         tps=top.optional_number("tps"),
         ttft_ms=_percentiles_ms(top.section("ttft")),
         tpot_ms=_percentiles_ms(top.section("tpot")),
-        latency_ms=_percentiles_ms(top.section("latency")),
-        output_tokens=_tokens(output),
+        latency_ms=_percentiles_ms(latency),
+        output_tokens=output_tokens,
         full_run_mean_output_tokens=_full_run_mean(top),
         finish_reasons=_finish_reasons(top),
         load_pattern=pattern.text("type"),
@@ -103,6 +105,7 @@ def _summary(top: Fields) -> Summary:
         scheduler_random_seed=config.optional_count("scheduler_random_seed"),
         dataloader_random_seed=config.optional_count("dataloader_random_seed"),
         warmup=_warmup(config.optional_section("warmup")),
+        e2e_avg_interactivity=_e2e_avg_interactivity(top, output_tokens, latency),
         steady_state=steady_state or None,
     )
 
@@ -146,6 +149,20 @@ def _full_run_mean(top: Fields) -> float | None:
     """Mean output tokens a turn over the full run; the windowed block has another value."""
     full_run = top.optional_section(OSL_FULL_RUN_FIELD)
     return full_run.optional_section("output_sequence_lengths").optional_number("avg")
+
+
+def _e2e_avg_interactivity(top: Fields, output_tokens: int | None, latency: Fields) -> float | None:
+    """Output tokens over end-to-end time, all turns (§4.1; checker 1.5.3, `PointSummary`).
+
+    The client's own sums stand for the named ones, unless a request failed: its time is counted,
+    its tokens are not.
+    """
+    tokens = top.optional_number("output_tokens_per_turn_total")
+    seconds = top.optional_number("e2e_turn_time_seconds_total")
+    if tokens is None and seconds is None and not top.values.get("n_samples_failed"):
+        total_ns = latency.optional_number("total")
+        tokens, seconds = output_tokens, None if total_ns is None else total_ns / NS_PER_S
+    return tokens / seconds if tokens is not None and seconds else None
 
 
 def _finish_reasons(top: Fields) -> dict[str, int] | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from core import folder as names
 from core.accuracy import AccuracyReport, Outcome, agentic_targets, gate, outcome
@@ -55,6 +56,8 @@ class Metrics:
     ttft_ms: Mapping[str, float]  # percentile → value
     tpot_ms: Mapping[str, float]
     latency_ms: Mapping[str, float]
+    e2e_avg_interactivity: float | None = None  # tokens/s over all answers; None: not derivable
+    steady_state: Mapping[str, Any] | None = None  # the client's own block; None: it made none
 
 
 @dataclass(frozen=True)
@@ -328,4 +331,6 @@ def _metrics(folder: FolderFacts, stale: tuple[str, ...]) -> Metrics | None:
         ttft_ms=summary.ttft_ms,
         tpot_ms=summary.tpot_ms,
         latency_ms=summary.latency_ms,
+        e2e_avg_interactivity=summary.e2e_avg_interactivity,
+        steady_state=summary.steady_state,
     )

@@ -183,7 +183,7 @@ class _Composer(yaml.SafeLoader):
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
         """Compose one node and what is below it, and count both."""
-        event = self.peek_event()  # type: ignore[no-untyped-call]
+        event = self.peek_event()  # type: ignore[no-untyped-call]  # untyped in types-PyYAML
         before, deepest = self._values, self._deepest
         self._depth += 1
         self._values += 1
@@ -213,7 +213,8 @@ class _Composer(yaml.SafeLoader):
 
 
 def _refused(event: yaml.Event, problem: str) -> yaml.MarkedYAMLError:
-    return yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)  # type: ignore[arg-type]
+    mark: Any = event.start_mark  # types-PyYAML knows another class of marks
+    return yaml.MarkedYAMLError(problem=problem, problem_mark=mark)
 
 
 def _composed(text: str, source: str) -> yaml.Node | None:
@@ -347,7 +348,8 @@ class _Builder:
 
 def _plain_tag(text: str) -> str:
     """The tag of an unquoted value."""
-    return str(yaml.SafeLoader("").resolve(yaml.ScalarNode, text, (True, False)))  # type: ignore[no-untyped-call]
+    loader: Any = yaml.SafeLoader("")  # `resolve` is untyped in types-PyYAML
+    return str(loader.resolve(yaml.ScalarNode, text, (True, False)))
 
 
 def _is_plain_int(text: str) -> bool:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import errno
 import os
-import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
@@ -27,11 +26,13 @@ from core.plan import Point, rate_shown, target_of
 from core.progress import Phase
 from core.records import AttemptRecord, Facts, RecordsUnavailableError
 from core.retry import TOO_SHORT, Next, after_failure
+from core.rules_ahead import Remark
 from core.run import planned_run
 from core.sizing import Target
 from core.status import AttemptState
 from core.validate import Verdict, validate
 from core.watchdog import Limits
+from flows.ahead import look_after
 from flows.session import Session, config_of
 from flows.steps import step
 from flows.stop import StopRequest
@@ -40,6 +41,7 @@ from tasks.client import benchmark_command
 from tasks.collect import collect
 from tasks.disk import lack_of_room
 from tasks.endpoint import EndpointWatch
+from tasks.instance import TERM_MARGIN_S, TERM_S
 from tasks.supervise import (
     EndedBy,
     GuardEnd,
@@ -244,9 +246,15 @@ def start_client(
         deadline_s=deadline_s,
         when_orphaned=when_orphaned,
         parent=own_identity(),
+        beat_path=session.hold.beat_path,
+        beat_timeout_s=TERM_S - TERM_MARGIN_S,
     )
-    session.hold.tell(running.point.label, client_until=time.time() + deadline_s)
-    start(spec, session.env)
+    session.hold.tell(running.point.label, has_client=True)
+    try:
+        start(spec, session.env)
+    except (SetupError, OSError):
+        session.hold.tell(running.point.label)
+        raise
     session.records.change_state(running.attempt.id, AttemptState.RUNNING)
 
 
@@ -402,7 +410,8 @@ def _conclude(running: Running, status: GuardStatus) -> None:
     seen = [] if running.stop else findings_after(running.session, attempt)
     facts, _ = read_folder(running, status)
     verdict = _verdict(running, facts, status)
-    verdict = replace(verdict, findings=(*seen, *verdict.findings))
+    official = [remark.as_finding() for remark in _official(running, facts)]
+    verdict = replace(verdict, findings=(*seen, *verdict.findings, *official))
     state = _state(end, verdict)
     conclude(
         running,
@@ -432,6 +441,12 @@ def _verdict(running: Running, facts: FolderFacts, status: GuardStatus) -> Verdi
     full = None if verdict.valid else _disk_full(session, status)
     found = tuple(cause for cause in (_stopped_early(status), full) if cause is not None)
     return replace(verdict, findings=(*found, *verdict.findings))
+
+
+def _official(running: Running, facts: FolderFacts) -> list[Remark]:
+    """What the official checker would say of the point, before it is packaged."""
+    session = running.session
+    return look_after(session.campaign, session.plan, running.point, running.paths.run, facts)
 
 
 def _stopped_early(status: GuardStatus) -> Finding | None:

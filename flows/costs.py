@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Mapping
 
-from core.estimate import Estimate, estimate, learned_costs, scored_samples
+from core.estimate import Costs, Estimate, estimate, first_costs, learned_costs, scored_samples
 from core.plan import Plan, resized
 from core.records import PointRecord, Records
 from core.status import OPEN_STATES, PointState
@@ -33,10 +33,18 @@ def costs_of(
         labels: The points to count.
     """
     scored = scored_samples(ready.campaign, accuracy_rows)
-    points = records.points_with_attempts(ready.campaign.campaign)
-    costs = learned_costs(ready.campaign, points, scored)
+    costs = _known_costs(ready, records, scored)
     plan = sized_plan(ready, records)
     return estimate(ready.campaign, plan, costs, scored=scored, labels=labels)
+
+
+def _known_costs(ready: Prepared, records: Records, scored: int) -> Costs:
+    """What the campaign's own attempts show, or else those of the newest other of its system."""
+    for name in records.campaigns_of_system(ready.campaign.campaign):
+        costs = learned_costs(ready.campaign, records.points_with_attempts(name), scored)
+        if costs.learned:
+            return costs
+    return first_costs(ready.campaign)
 
 
 def costs_left(ready: Prepared, records: Records) -> Estimate:

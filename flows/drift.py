@@ -6,23 +6,10 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from core.drift import Difference, differences, drift_lines
+from core.drift import Difference, DriftRow, differences, drift_lines
 from core.fingerprint import PARTS, Fingerprint
 from core.records import CampaignRecord, FingerprintRecord, Records
 from core.status import AttemptState
-
-
-@dataclass(frozen=True)
-class DriftRow:
-    """One look at the system."""
-
-    label: str
-    number: int
-    moment: str
-    baseline: int
-    state: AttemptState
-    sha256: str
-    differs: tuple[str, ...]  # parts that are not those of its baseline
 
 
 @dataclass(frozen=True)

@@ -113,21 +113,42 @@ def preflight(ready: Prepared) -> Surroundings:
     """
     campaign = ready.campaign
     auth_headers(campaign, ready.env)
-    _, accuracy_rows = check_datasets(campaign)
-    too_few = too_few_samples(campaign, accuracy_rows)
-    if too_few is not None:
-        raise SetupError(too_few)
-    _check_room_for_any(ready, accuracy_rows)
+    problems: list[str] = []
     names = sorted({TEMPLATES[point.load_pattern] for point in ready.plan.points})
-    client, _ = _side_by_side(
-        lambda: inspect_client(campaign.client.command, names, ready.env),
-        lambda: check_endpoint(campaign, ready.env),
-    )
+    with _pool() as pool:
+        looked_at = pool.submit(inspect_client, campaign.client.command, names, ready.env)
+        asked = pool.submit(check_endpoint, campaign, ready.env)
+        rows = _noted(problems, lambda: _accuracy_rows(ready))
+        client = _noted(problems, looked_at.result)
+        _noted(problems, asked.result)
+    if problems:
+        raise SetupError("\n".join(problems))
+    assert client is not None
+    assert rows is not None
     _check_stand_in(campaign, client)
     _validate_all(ready, client)
     check_probes(campaign, ready.env)
     identity = read_identity(campaign, ready.env, STEADY_LOOKS)
-    return Surroundings(client=client, accuracy_rows=accuracy_rows, identity=identity)
+    return Surroundings(client=client, accuracy_rows=rows, identity=identity)
+
+
+def _noted(problems: list[str], look: Callable[[], T]) -> T | None:
+    """What a look finds; a problem is noted, so that all of them are told at once."""
+    try:
+        return look()
+    except SetupError as problem:
+        problems.append(str(problem))
+        return None
+
+
+def _accuracy_rows(ready: Prepared) -> Mapping[str, int]:
+    """Rows of each accuracy dataset; all datasets and the room for their runs were looked at."""
+    _, accuracy_rows = check_datasets(ready.campaign)
+    too_few = too_few_samples(ready.campaign, accuracy_rows)
+    if too_few is not None:
+        raise SetupError(too_few)
+    _check_room_for_any(ready, accuracy_rows)
+    return accuracy_rows
 
 
 def enter(ready: Prepared, found: Surroundings, given_up: threading.Event) -> Session:
@@ -145,6 +166,23 @@ def enter(ready: Prepared, found: Surroundings, given_up: threading.Event) -> Se
     """
     patience = patient(ready.campaign.run.recovery_timeout_s, given_up)
     records = open_records(ready.paths.database_url, patience=patience)
+    join_record(ready, records)
+    return Session(
+        prepared=ready,
+        client=found.client,
+        accuracy_rows=found.accuracy_rows,
+        records=records,
+        hold=_hold(ready, records),
+    )
+
+
+def join_record(ready: Prepared, records: Records) -> CampaignRecord:
+    """Record the campaign, or join the record of the same one, wherever its folders lie now.
+
+    Raises:
+        InputError: the name is taken by a campaign that would measure something else, or its run
+            folders are elsewhere.
+    """
     record = recorded_in(records, ready)
     recorded = Path(record.runs_folder)
     if _was_moved(record.name, recorded, ready.paths.runs):
@@ -155,13 +193,7 @@ def enter(ready: Prepared, found: Surroundings, given_up: threading.Event) -> Se
             f" records, not in {ready.paths.runs}; name that place, or move them and"
             f" `pareto relocate {record.name} {ready.paths.runs}`"
         )
-    return Session(
-        prepared=ready,
-        client=found.client,
-        accuracy_rows=found.accuracy_rows,
-        records=records,
-        hold=_hold(ready, records),
-    )
+    return record
 
 
 def recorded_in(records: Records, ready: Prepared) -> CampaignRecord:
@@ -234,13 +266,6 @@ def _validate_all(ready: Prepared, client: InstalledClient) -> None:
 
 def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(max_workers=4)
-
-
-def _side_by_side(first: Callable[[], T], second: Callable[[], None]) -> tuple[T, None]:
-    """Both results; the first failure in order is raised."""
-    with _pool() as pool:
-        one, other = pool.submit(first), pool.submit(second)
-        return one.result(), other.result()
 
 
 def room_for(session: Session, labels: Collection[str]) -> None:

@@ -12,7 +12,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from core.campaign import Campaign
 from core.client_config import TEMPLATES, client_config, config_of_curve
+from core.disclosure import of_every_point
 from core.drift import DRIFT, differences, drift_lines, drift_message
 from core.errors import ExecutionError, SetupError
 from core.findings import Finding
@@ -25,9 +27,11 @@ from core.identity import (
     compare,
     instance_finding,
 )
+from core.layout import SYSTEM_DESC_JSON
 from core.records import AttemptRecord
 from core.status import PointState
 from flows.session import Session
+from tasks.disclosures import read_told
 from tasks.host import read_checkout, read_datasets, read_host, read_model
 from tasks.probe import STEADY_LOOKS, read_endpoint, read_identity, read_probes
 
@@ -68,7 +72,7 @@ def look(session: Session, looks: int = 1) -> Look:
         "datasets": read_datasets(campaign, session.plan.dataset_rows, session.accuracy_rows),
         "endpoint": read_endpoint(campaign, env),
         "seed_set": asdict(session.plan.seed_set),
-        "system": read_host(),
+        "system": _system(campaign),
         "probes": read_probes(campaign, env),
     }
     return Look(fingerprint(parts), read_identity(campaign, env, looks))
@@ -206,6 +210,13 @@ def _unread(problem: str) -> Finding:
         "a look at the system after the point",
         "the next point's look before its client starts shows whether it is still the same",
     )
+
+
+def _system(campaign: Campaign) -> dict[str, Any]:
+    """The client's host, and the system as its description tells it, if there is one."""
+    told, _ = read_told(campaign, capture=False)
+    described = of_every_point(told)
+    return read_host() | ({SYSTEM_DESC_JSON: described} if described else {})
 
 
 def _client(session: Session) -> dict[str, Any]:

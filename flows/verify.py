@@ -23,13 +23,14 @@ from core.records import (
     Records,
     manifest_sha256,
 )
+from core.rules_ahead import POINT_RULES
 from core.run import planned_run
 from core.status import AttemptState
 from core.validate import validate
 from tasks.collect import collect
 
-#: Rules of findings that come from the run and not from its folder.
-_NOT_OF_THE_FOLDER = frozenset({CHANGED_RULE, DRIFT, "stopped-early"})
+#: Rules of findings that come from the run, or from the official checker, and not from the folder.
+_NOT_OF_THE_FOLDER = frozenset({CHANGED_RULE, DRIFT, "stopped-early"}) | POINT_RULES
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from core.campaign import Campaign
+from core.campaign import AccuracyDataset, Campaign
 from core.errors import SetupError
 
 #: Characters of a CSV field: long contexts exceed the 131,072 that Python's reader starts with.
@@ -101,14 +101,44 @@ def check_datasets(campaign: Campaign) -> tuple[int, dict[str, int]]:
     """Rows of the performance dataset, and of each accuracy dataset by name.
 
     Raises:
-        SetupError: see `known_rows`.
+        SetupError: see `known_rows` and `_check_ground_truth`.
     """
     rows = _performance_rows(campaign)
     accuracy = {
         dataset.name: known_rows(dataset.path, dataset.rows, f"datasets.accuracy {dataset.name!r}")
         for dataset in campaign.datasets.accuracy
     }
+    for dataset in campaign.datasets.accuracy:
+        _check_ground_truth(dataset)
     return rows, accuracy
+
+
+def _check_ground_truth(dataset: AccuracyDataset) -> None:
+    """Refuse a scorer whose column of truths the file lacks; the client would find out at its end.
+
+    A `parser` may make the column from others, and only the client knows how.
+
+    Raises:
+        SetupError: with the columns that there are.
+    """
+    column = dataset.scorer.get("ground_truth")
+    if column is None or dataset.path is None or "parser" in dataset.settings:
+        return
+    columns = _columns(dataset.path)
+    if column not in columns:
+        raise SetupError(
+            f"datasets.accuracy {dataset.name!r} scorer.ground_truth: {dataset.path} has no"
+            f" {column!r}; it has {', '.join(columns)}"
+        )
+
+
+def _columns(path: Path) -> list[str]:
+    """Names of the columns of a dataset file that was read before."""
+    if path.suffix == ".parquet":
+        from pyarrow import parquet  # noqa: PLC0415 - slow to import, rarely needed
+
+        return list(parquet.read_schema(path).names)
+    return list(next(_READERS[path.suffix](path)))
 
 
 def _jsonl_rows(path: Path) -> Iterator[Any]:

@@ -35,8 +35,11 @@ from tasks.guard_files import (
     GuardState,
     GuardStatus,
     Leftover,
+    give_room_back,
+    keep_room,
     read_stop_request,
     write_json,
+    write_last_words,
 )
 from tasks.processes import (
     MARKER,
@@ -100,6 +103,9 @@ class Guard:
     foreign_memory: frozenset[str] = frozenset()
     heartbeat_due_s: float = 0.0
     memory_due_s: float = 0.0
+    #: When the lease was renewed by the file's own time, and when that was seen.
+    beat: int = 0
+    beat_seen_s: float = 0.0
     _client: subprocess.Popen[bytes] | None = None
 
     @property
@@ -124,11 +130,13 @@ class Guard:
         self.status = replace(self.status, heartbeat_at=time.time(), **changes)
         for _ in range(LAST_STATUS_S):
             try:
-                return write_json(self.spec.status_path, asdict(self.status), durable=True)
+                write_last_words(self.spec.status_path, asdict(self.status))
+                break
             except OSError as error:
                 complain(f"cannot write {self.spec.status_path}: {error}")
                 time.sleep(1)
-        return None
+        for path in self.spec.last_words:
+            give_room_back(path)
 
     # Start
 
@@ -235,12 +243,32 @@ class Guard:
         if self.status.orphaned_at is not None and self.spec.when_orphaned == "stop":
             grace_s = min(self.spec.grace_s, ORPHAN_GRACE_S)
             return Stop(EndedBy.ORPHAN_STOP, "the orchestrator is gone", grace_s)
+        if lost := self.lost_lease():
+            return Stop(EndedBy.STOP_REQUEST, lost, self.spec.grace_s)
         verdict = self.watch.verdict(time.monotonic())
         if verdict.state is RunState.RUNNING:
             return None
         is_overdue = verdict.state is RunState.OVERDUE
         ended_by = EndedBy.DEADLINE if is_overdue else EndedBy.WATCHDOG
         return Stop(ended_by, verdict.reason, self.spec.grace_s)
+
+    def lost_lease(self) -> str | None:
+        """Why another machine may load the instance from now on, or soon; None: it may not."""
+        if self.spec.beat_path is None:
+            return None
+        now_s = time.clock_gettime(time.CLOCK_BOOTTIME)  # it goes on while the machine sleeps
+        try:
+            beat = self.spec.beat_path.stat().st_mtime_ns
+        except FileNotFoundError:
+            return "the lease of the instance was taken over"
+        except OSError:
+            beat = self.beat
+        if beat != self.beat:
+            self.beat, self.beat_seen_s = beat, now_s
+        silence_s = now_s - self.beat_seen_s
+        if silence_s < self.spec.beat_timeout_s:
+            return None
+        return f"the lease of the instance could not be renewed for {silence_s:.0f} s"
 
     def requested_stop(self) -> Stop | None:
         """A signal to the guard, of which a second one means at once, or the stop file."""
@@ -350,6 +378,8 @@ def new_guard(spec: GuardSpec) -> Guard:
 def run(guard: Guard) -> int:
     """Guards one client from start to end; returns the exit code."""
     try:
+        for path in guard.spec.last_words:
+            keep_room(path)
         guard.publish()  # the marker is on record before a process carries it
         guard.start_client()
     except OSError as error:

@@ -19,6 +19,9 @@ from tasks.processes import Identity
 
 #: Version of the spec and of the status file.
 FORMAT_VERSION = 1
+#: Room that is kept for a file that has to be written even when the disk is full, bytes; more
+#: than twice the largest status.
+ROOM_BYTES = 64 * 1024
 
 
 class GuardState(StrEnum):
@@ -65,6 +68,16 @@ class GuardSpec:
     when_orphaned: str = "finish"
     #: The orchestrator; None to never be orphaned.
     parent: Identity | None = None
+    #: Touched whenever the lease of the instance was renewed, gone once it is lost; None: no other
+    #: machine can want the instance.
+    beat_path: Path | None = None
+    #: Seconds without a touch after which the client has to be gone: then the lease ends.
+    beat_timeout_s: float = 0.0
+
+    @property
+    def last_words(self) -> tuple[Path, Path]:
+        """The files that have to be written even when the disk is full."""
+        return self.status_path, self.stop_path
 
     def to_json(self) -> dict[str, Any]:
         """The document that the guard is started with; paths become absolute."""
@@ -207,3 +220,26 @@ def write_json(path: Path, document: object, *, durable: bool = False) -> None:
         partial.replace(path)
     except OSError:
         path.write_bytes(data)  # no rename here: readers take a torn file for a missing one
+
+
+def keep_room(path: Path) -> None:
+    """Takes room beside a file for its last words; random bytes, as zeros may take none."""
+    _room(path).write_bytes(os.urandom(ROOM_BYTES))
+
+
+def give_room_back(path: Path) -> None:
+    """Ends `keep_room`."""
+    _room(path).unlink(missing_ok=True)
+
+
+def write_last_words(path: Path, document: object) -> None:
+    """Replaces a file for good, if need be in the room that was kept for it."""
+    try:
+        write_json(path, document, durable=True)
+    except OSError:
+        give_room_back(path)
+        write_json(path, document, durable=True)
+
+
+def _room(path: Path) -> Path:
+    return path.with_name(path.name + ".room")

@@ -16,6 +16,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from core.errors import SetupError
+from core.layout import AttemptPaths
 from tasks.guard_files import (
     EndedBy,
     GuardEnd,
@@ -24,7 +25,9 @@ from tasks.guard_files import (
     GuardStatus,
     Leftover,
     StopRequest,
+    give_room_back,
     write_json,
+    write_last_words,
 )
 from tasks.processes import (
     Identity,
@@ -59,8 +62,6 @@ __all__ = [
     "start",
 ]
 
-#: Names beside the status file: what the guard was started with, and what it complained about.
-SPEC_NAME, LOG_NAME = "guard.spec.json", "guard.log"
 #: States after which a status never changes.
 FINAL_STATES = frozenset({GuardState.ENDED, GuardState.LOST})
 #: Seconds for a guard to start its client; a tenth of a second is usual.
@@ -83,17 +84,17 @@ def start(spec: GuardSpec, env: Mapping[str, str]) -> None:
     `env` is the client's environment, API key included: it is handed over in memory alone.
     Raises SetupError when guard or client cannot be started.
     """
-    folder = spec.status_path.absolute().parent
+    files = _beside(spec)
     if spec.status_path.exists():
         raise SetupError(
             f"{spec.status_path} exists: another guard belongs to this attempt. "
             "Follow that one, or start a new attempt in a folder of its own."
         )
-    write_json(folder / SPEC_NAME, spec.to_json())
-    with (folder / LOG_NAME).open("ab") as log:
+    write_json(files.guard_spec, spec.to_json())
+    with files.guard_log.open("ab") as log:
         guard = subprocess.Popen(
             # The working directory is what "-m" imports from first; the caller's is not asked.
-            [sys.executable, "-m", "tasks.guard", str(folder / SPEC_NAME)],
+            [sys.executable, "-m", "tasks.guard", str(files.guard_spec)],
             cwd=_IMPORT_ROOT,
             env=dict(env),
             stdin=subprocess.DEVNULL,
@@ -104,6 +105,11 @@ def start(spec: GuardSpec, env: Mapping[str, str]) -> None:
         )
     threading.Thread(target=guard.wait, daemon=True).start()  # leaves no zombie behind
     _await_start(spec, guard)
+
+
+def _beside(spec: GuardSpec) -> AttemptPaths:
+    """The files of the attempt whose status file the guard writes."""
+    return AttemptPaths(spec.status_path.absolute().parent)
 
 
 def _await_start(spec: GuardSpec, guard: subprocess.Popen[bytes]) -> None:
@@ -126,7 +132,7 @@ def _check_started(status: GuardStatus) -> None:
 
 
 def _no_start(spec: GuardSpec, what: str) -> str:
-    log = spec.status_path.absolute().parent / LOG_NAME
+    log = _beside(spec).guard_log
     last = log.read_text(errors="replace").strip().splitlines()[-1:] or ["nothing"]
     return f"the guard of {spec.status_path} {what}; its last words in {log}: {last[0]}"
 
@@ -155,7 +161,7 @@ def is_alive(status: GuardStatus) -> bool:
 
 def request_stop(stop_path: Path, reason: str, at_once: bool = False) -> None:
     """Asks the guard to end the client: with grace, or at once; the later request counts."""
-    write_json(stop_path, asdict(StopRequest(reason, at_once)))
+    write_last_words(stop_path, asdict(StopRequest(reason, at_once)))
 
 
 def follow(status_path: Path, poll_s: float = 0.5) -> Iterator[GuardStatus]:
@@ -185,7 +191,9 @@ def _look(status_path: Path) -> GuardStatus | None:
     status = read_status(status_path) or status  # it may have ended between the two looks
     if status.state in FINAL_STATES:
         return status
-    return replace(status, state=GuardState.LOST, end=end_orphaned_client(status))
+    end = end_orphaned_client(status)
+    give_room_back(status_path)
+    return replace(status, state=GuardState.LOST, end=end)
 
 
 def end_orphaned_client(status: GuardStatus) -> GuardEnd:

@@ -79,7 +79,7 @@ class StorableText(TypeDecorator[str]):
     impl = Text
     cache_ok = True
 
-    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:  # noqa: ARG002
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
         """Escape what the databases refuse."""
         return None if value is None else storable(value)
 
@@ -90,11 +90,11 @@ class FileName(TypeDecorator[str]):
     impl = Text
     cache_ok = True
 
-    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:  # noqa: ARG002
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
         """Name → text."""
         return None if value is None else escaped(value)
 
-    def process_result_value(self, value: str | None, dialect: Dialect) -> str | None:  # noqa: ARG002
+    def process_result_value(self, value: str | None, dialect: Dialect) -> str | None:
         """Text → name."""
         return None if value is None else unescaped(value)
 
@@ -105,11 +105,11 @@ class DecimalText(TypeDecorator[int]):
     impl = Text
     cache_ok = True
 
-    def process_bind_param(self, value: int | None, dialect: Dialect) -> str | None:  # noqa: ARG002
+    def process_bind_param(self, value: int | None, dialect: Dialect) -> str | None:
         """Integer → digits."""
         return None if value is None else str(value)
 
-    def process_result_value(self, value: str | None, dialect: Dialect) -> int | None:  # noqa: ARG002
+    def process_result_value(self, value: str | None, dialect: Dialect) -> int | None:
         """Digits → integer."""
         return None if value is None else int(value)
 

@@ -15,22 +15,30 @@ import cyclopts
 from core.errors import InputError, InterruptedByUserError, ParetoError
 from flows.cli.ask import cancel, pause, resume
 from flows.cli.calibrate import calibrate
+from flows.cli.campaign import show
+from flows.cli.campaigns import list_campaigns
 from flows.cli.check import check
+from flows.cli.compare import compare
+from flows.cli.curve import curve
 from flows.cli.db import upgrade
 from flows.cli.demo import demo
 from flows.cli.drift import drift
 from flows.cli.init import init
 from flows.cli.notify_test import notify_test
+from flows.cli.package import package
 from flows.cli.plan import plan
 from flows.cli.rebase import rebase
 from flows.cli.relocate import relocate
+from flows.cli.report import report
 from flows.cli.retry import retry
 from flows.cli.run import run
 from flows.cli.runs import runs
 from flows.cli.serve import serve
 from flows.cli.status import status
 from flows.cli.submit import submit
+from flows.cli.unlock import unlock
 from flows.cli.verify import verify
+from flows.cli.worker import worker
 
 
 def _version() -> str:
@@ -48,11 +56,13 @@ app = cyclopts.App(
     result_action="return_value",
 )
 for _command in (
-    *(init, plan, check, calibrate, run, status, retry, runs),
-    *(serve, submit, notify_test),
-    *(pause, resume, cancel, drift, rebase, verify, relocate, demo),
+    *(init, plan, check, calibrate, run, status, show, retry, runs),
+    *(serve, worker, submit, notify_test),
+    *(report, curve, compare, package),
+    *(pause, resume, cancel, unlock, drift, rebase, verify, relocate, demo),
 ):
     app.command(_command)
+app.command(list_campaigns, name="list")
 db = cyclopts.App(name="db", help="Look after the records database.")
 db.command(upgrade)
 app.command(db)

@@ -11,6 +11,7 @@ from typing import Any
 
 from core.errors import ParetoError, SetupError
 from core.identity import unverifiable
+from core.layout import campaign_lock_path
 from core.overview import offline_note, point_rows
 from core.records import RecordsUnavailableError
 from core.records.engine import shown
@@ -22,6 +23,7 @@ from flows.prepare import Prepared
 from flows.session import Session, enter, preflight
 from flows.stop import StopRequest, on_signals
 from flows.view import View
+from tasks.lock import exclusive
 from tasks.prefect_server import prefect_server
 
 
@@ -39,6 +41,7 @@ def drive(
         ParetoError: as the campaign ended.
     """
     campaign = ready.campaign
+    _refuse_second_run(ready)
     print(f"checking {campaign.campaign}: datasets, endpoint, client, configurations, room")
     found = preflight(ready)
     if warning := unverifiable(found.identity):
@@ -56,6 +59,19 @@ def drive(
     if outcome is not None:
         raise outcome
     return session
+
+
+def _refuse_second_run(ready: Prepared) -> None:
+    """Say at once, and not after the preflight, that another process runs this campaign.
+
+    Raises:
+        SetupError: which process.
+    """
+    name = ready.campaign.campaign
+    lock = campaign_lock_path(ready.paths.runs, name)
+    if lock.exists():
+        with exclusive(lock, f"campaign {name}"):
+            return
 
 
 def _shown_or_not(

@@ -16,6 +16,7 @@ def rebase(campaign: str, *, reason: str, database: str | None = None) -> int:
         database: Database URL when a name is given.
     """
     from core.errors import InputError
+    from core.layout import campaign_lock_path
     from core.status import PointState
     from flows.cli.where import find
     from tasks.lock import exclusive
@@ -24,7 +25,7 @@ def rebase(campaign: str, *, reason: str, database: str | None = None) -> int:
         raise InputError("--reason: say why the curve is begun anew; it goes on record")
     where = find(campaign, database)
     record = where.records.campaign(where.name)
-    lock = Path(record.runs_folder) / where.name / "campaign.lock"
+    lock = campaign_lock_path(Path(record.runs_folder), where.name)
     with exclusive(lock, f"campaign {where.name}"):
         points = where.records.points_with_attempts(where.name)
         measured = [point.label for point in points if point.state is PointState.VALID]

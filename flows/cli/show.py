@@ -17,9 +17,11 @@ from core.status import PointState
 from core.texts import bytes_text, duration_text, hours_text, span_text, time_text
 
 if TYPE_CHECKING:  # the records load SQL, which `pareto plan` can do without
+    from core.drift import DriftRow
     from core.overview import PointRow
-    from core.records import CampaignRecord, PointRecord
-    from flows.drift import DriftRow
+    from core.records import CampaignRecord, ListedCampaign, PointRecord
+    from core.report import Comparison
+    from core.rules_ahead import Remark
 
 #: Columns of a table that goes to a pipe or a file.
 _WIDE = 400
@@ -141,15 +143,24 @@ def reason_lines(rows: Sequence[PointRow]) -> list[str]:
     return [f"{row.label}: {row.reason}" for row in rows if row.reason]
 
 
-def campaigns_table(campaigns: Sequence[CampaignRecord]) -> Table:
-    """Campaigns on record."""
-    table = _table("campaigns", "campaign", "C_max", "seed set", "entered", "file")
-    for campaign in campaigns:
+def campaigns_table(campaigns: Sequence[ListedCampaign], instances: Mapping[str, str]) -> Table:
+    """Campaigns on record; those that measure an instance now with its name."""
+    from core.overview import state_word
+
+    table = _table("campaigns", "campaign", "state", "valid", "measures", "C_max", "seed set")
+    for column in ("entered", "last attempt", "file"):
+        table.add_column(column)
+    for listed in campaigns:
+        campaign = listed.campaign
         table.add_row(
             _marked(campaign.name, rehearsal=campaign.rehearsal),
+            state_word(listed.states, campaign.wish),
+            f"{listed.states.count(PointState.VALID)} of {len(listed.states)}",
+            instances.get(campaign.name, "–"),
             str(campaign.c_max),
             campaign.seed_set.id,
             time_text(campaign.created_at),
+            time_text(listed.last_at),
             campaign.source,
         )
     return table
@@ -192,6 +203,19 @@ def drift_table(campaign: CampaignRecord, rows: Sequence[DriftRow]) -> Table:
     return table
 
 
+def ratios_table(found: Comparison) -> Table:
+    """The best of each region: tokens/s, and over the first campaign's."""
+    table = _table("best tokens/s by region, and over the first campaign's", "region")
+    for curve in found.curves:
+        table.add_column(_marked(curve.name, rehearsal=curve.rehearsal), justify="right")
+    for region, cells in found.ratios.items():
+        texts = (
+            f"{_unit(c.tps)} ({c.tps_ratio:.3f} ×)" if c.tps_ratio else _unit(c.tps) for c in cells
+        )
+        table.add_row(region, *texts)
+    return table
+
+
 def _marked(name: str, *, rehearsal: bool) -> str:
     return f"{name} – REHEARSAL, not a measurement" if rehearsal else name
 
@@ -220,4 +244,16 @@ def _table(title: str, *columns: str) -> Table:
     table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD)
     for index, column in enumerate(columns):
         table.add_column(column, no_wrap=index == 0, min_width=7 if index == 0 else None)
+    return table
+
+
+def remarks_table(remarks: Sequence[Remark]) -> Table:
+    """What is wrong with a submission, each thing once, beside the points and the key."""
+    places: dict[tuple[str, str, str, str], list[str]] = {}
+    for remark in remarks:
+        what = f"{remark.message}. {remark.fix}" if remark.fix else remark.message
+        places.setdefault((remark.severity, remark.rule, what, remark.key), []).append(remark.place)
+    table = _table("", "", "rule", "where", "what", "made right by")
+    for (severity, rule, what, key), where in places.items():
+        table.add_row(severity, rule, ", ".join(dict.fromkeys(where)), what, key)
     return table

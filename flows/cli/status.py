@@ -16,7 +16,11 @@ if TYPE_CHECKING:
 
 
 def status(
-    campaign: str | None = None, *, database: str | None = None, as_json: AsJson = False
+    campaign: str | None = None,
+    *,
+    database: str | None = None,
+    as_json: AsJson = False,
+    html: Path | None = None,
 ) -> int:
     """Show a campaign's points, or all campaigns.
 
@@ -26,17 +30,21 @@ def status(
         campaign: A campaign file, or the name of a campaign on record; default: list them all.
         database: Database URL when a name is given.
         as_json: Print JSON instead of a table.
+        html: Write one HTML file, complete in itself, instead of printing.
     """
     from core.errors import EXIT_INCOMPLETE
     from core.estimate import as_plain
     from core.overview import as_json as overview_json
     from core.overview import campaign_state, offline_note, point_rows
     from core.records import Wish
+    from flows.cli.campaigns import list_campaigns
     from flows.cli.show import estimate_lines, print_curve
     from flows.cli.where import find, unattended_attempts
 
+    if html is not None:
+        return _page(html, campaign, database)
     if campaign is None:
-        return _list(database, as_json=as_json)
+        return list_campaigns(database=database, as_json=as_json)
     where = find(campaign, database)
     record = where.records.campaign(where.name)
     points = where.records.points_with_attempts(where.name)
@@ -80,14 +88,23 @@ def _left(where: Where) -> Estimate | None:
     return left if left.points else None
 
 
-def _list(database: str | None, *, as_json: bool) -> int:
-    """List the newest campaigns on record."""
-    from flows.cli.show import campaigns_table, print_table
-    from flows.cli.where import records_here
+def _page(file: Path, campaign: str | None, database: str | None) -> int:
+    """Write where one campaign, or all the newest, stand."""
+    from core.errors import EXIT_INCOMPLETE
+    from core.overview import campaign_state
+    from flows.cli.files import target, write
+    from flows.cli.where import Where, find, records_here
+    from flows.report import standing
+    from tasks.report import status_page
 
-    campaigns = records_here(database).campaigns()
-    if as_json:
-        print(json.dumps([{"campaign": c.name, "rehearsal": c.rehearsal} for c in campaigns]))
-    else:
-        print_table(campaigns_table(campaigns))
+    target(file, ".html")
+    if campaign is not None:
+        where = find(campaign, database)
+        entry = standing(where.records, where.name, _left(where))
+        write(file, status_page([entry], time.time()).encode())
+        return 0 if campaign_state(entry.points) == "valid" else EXIT_INCOMPLETE
+    records = records_here(database)
+    wheres = [Where(records, record.name) for record in records.campaigns()]
+    entries = [standing(records, where.name, _left(where)) for where in wheres]
+    write(file, status_page(entries, time.time()).encode())
     return 0

@@ -59,12 +59,12 @@ def dispatch(arguments: argparse.Namespace) -> None:
     """Run the command that was given; its modules are loaded only now."""
     match arguments.command:
         case "probe":
-            from tasks.rehearsal.probe import PROMPT, REQUESTS, probe  # noqa: PLC0415
+            from tasks.rehearsal.probe import PROMPT, REQUESTS, probe
 
             count, prompt = arguments.requests or REQUESTS, arguments.prompt or PROMPT
             probe(arguments.endpoints, arguments.model, count, prompt)
         case "init":
-            from tasks.rehearsal.template import write_template  # noqa: PLC0415
+            from tasks.rehearsal.template import write_template
 
             write_template(arguments.template)
         case "validate-yaml":
@@ -76,7 +76,7 @@ def dispatch(arguments: argparse.Namespace) -> None:
 
 
 def _validate(path: Path) -> None:
-    from tasks.rehearsal.config import load  # noqa: PLC0415
+    from tasks.rehearsal.config import load
 
     _VALIDATE_LOG.info("Validating: %s", path)
     try:
@@ -90,8 +90,8 @@ def _validate(path: Path) -> None:
 
 
 def _benchmark(arguments: argparse.Namespace) -> None:
-    from tasks.rehearsal.config import load, with_timeout  # noqa: PLC0415
-    from tasks.rehearsal.run import benchmark  # noqa: PLC0415
+    from tasks.rehearsal.config import load, with_timeout
+    from tasks.rehearsal.run import benchmark
 
     try:
         config = load(arguments.config)

@@ -80,7 +80,7 @@ class EventLog:
     def __init__(self, observe: Callable[[Event], None]) -> None:
         folder = SHARED_MEMORY if SHARED_MEMORY.is_dir() else None
         # It stays open for the whole run; `close` gives it up.
-        self._file: IO[bytes] = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
+        self._file: IO[bytes] = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - as above
         self._observe = observe
         self._pending: list[bytes] = []
 

@@ -59,7 +59,7 @@ class Phase:
 
 def shuffled_passes(rows: int, seed: int) -> Iterator[int]:
     """Yield row numbers for ever: every pass has each row once, in an order of its own."""
-    generator = random.Random(seed)  # noqa: S311 — reproducible by design
+    generator = random.Random(seed)  # noqa: S311 - reproducible by design
     order = list(range(rows))
     while True:
         generator.shuffle(order)
@@ -70,6 +70,9 @@ def sample_count(config: Config, rows: int) -> int:
     """Return how many samples the performance phase issues."""
     if config.settings.runtime.n_samples_to_issue is not None:
         return config.settings.runtime.n_samples_to_issue
+    for dataset in config.datasets:  # conversations are counted at their dataset
+        if count := (dataset.agentic_inference or {}).get("num_trajectories_to_issue"):
+            return int(count)
     minimum_ms = config.settings.limits().min_duration_ms
     if not minimum_ms:
         return rows
@@ -109,22 +112,22 @@ def performance_phases(config: Config, dataset: Dataset, rows: list[Row]) -> lis
             concurrency,
             drain=warmup.drain,
             drain_timeout_s=limits.warmup_drain_s,
-            salt=random.Random(seed + 2) if warmup.salt else None,  # noqa: S311
+            salt=random.Random(seed + 2) if warmup.salt else None,  # noqa: S311 - as above
         ),
         timed,
     ]
 
 
 def accuracy_phase(
-    config: Config, dataset: Dataset, plan: AccuracyPlan, concurrency: int | None
+    config: Config, dataset: Dataset, plan: AccuracyPlan, concurrency: int | None, count: int
 ) -> Phase:
-    """Return the phase that asks an accuracy dataset, in its own order."""
+    """Return the phase that asks an accuracy dataset, or its first samples, in its own order."""
     return Phase(
         plan.name,
         ACCURACY,
         plan.rows,
         itertools.cycle(range(len(plan.rows))),
-        plan.samples,
+        count,
         request_body(config.model_params, dataset.generation_config_override),
         concurrency,
         drain_timeout_s=config.settings.limits().accuracy_drain_s,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import os
 import signal
 import sys
 import tempfile
@@ -19,6 +20,15 @@ from pathlib import Path
 from typing import Any
 
 from tasks.rehearsal import config as configs
+from tasks.rehearsal.claims import (
+    Claims,
+    claimed_entry,
+    claims_of,
+    inline_entry,
+    is_claimed,
+    rows_of,
+    slowed,
+)
 from tasks.rehearsal.dataset import load_rows
 from tasks.rehearsal.events import EventLog
 from tasks.rehearsal.failures import (
@@ -29,7 +39,14 @@ from tasks.rehearsal.failures import (
 )
 from tasks.rehearsal.load import Session, Stop
 from tasks.rehearsal.metrics import Aggregator
-from tasks.rehearsal.phases import ACCURACY, MS_PER_S, Phase, accuracy_phase, performance_phases
+from tasks.rehearsal.phases import (
+    ACCURACY,
+    MS_PER_S,
+    PERFORMANCE,
+    Phase,
+    accuracy_phase,
+    performance_phases,
+)
 from tasks.rehearsal.progress import Progress
 from tasks.rehearsal.schema import Config, Dataset
 from tasks.rehearsal.scoring import AccuracyPlan, check_scoring, score
@@ -56,6 +73,8 @@ MODES = {"perf": "TestMode.PERF", "acc": "TestMode.ACC", "both": "TestMode.BOTH"
 SNAPSHOT = Path("metrics") / "final_snapshot.json"
 #: Load patterns that the stand-in has.
 _PATTERNS = ("concurrency", "max_throughput")
+#: The pattern of conversations, which only test data has: one turn each.
+_CONVERSATIONS = "agentic_inference"
 
 
 @dataclass(frozen=True)
@@ -67,6 +86,7 @@ class Run:
     folder: Path
     phases: list[Phase]
     plans: list[AccuracyPlan]
+    data: Claims | None = None  # what it claims
 
     @property
     def streaming(self) -> bool:
@@ -130,9 +150,12 @@ def _set_up(config: Config, mode: str) -> Run:
     _LOG.info("Tokenizer not loaded, words are counted: %s", tokenizer)
     streaming = config.model_params.streaming
     _LOG.info("Streaming: %s (%s)", "enabled" if streaming == "on" else "disabled", streaming)
-    _refuse_foreign(config)
-    phases, plans = _phases(config, mode)
-    run = Run(config, mode, folder, phases, plans)
+    data = claims_of(os.environ)
+    if data is not None:
+        _LOG.warning("Test data: durations × %g and claimed scores", data.clock)
+    _refuse_foreign(config, data)
+    phases, plans = _phases(config, mode, data)
+    run = Run(config, mode, folder, phases, plans, data)
     _log_plan(run)
     (folder / "metrics").mkdir(exist_ok=True)
     (folder / "metrics" / ".ready").touch()
@@ -144,40 +167,52 @@ def _default_folder() -> Path:
     return Path(tempfile.gettempdir()) / f"reports_{stamp}"
 
 
-def _refuse_foreign(config: Config) -> None:
-    """Refuse what only the reference client can do."""
+def _refuse_foreign(config: Config, data: Claims | None) -> None:
+    """Refuse what only the reference client can do; test data may claim to have done it."""
     pattern, api = config.settings.load_pattern.type, config.endpoint_config.api_type
-    if pattern not in _PATTERNS:
+    converses = data is not None and data.inline is not None
+    if pattern not in _PATTERNS and not (converses and pattern == _CONVERSATIONS):
         raise ClientSetupError(f"The rehearsal stand-in has no load pattern '{pattern}'")
     if api != "openai":
         raise ClientSetupError(f"The rehearsal stand-in has no api_type '{api}'")
     for dataset in config.datasets:
         scored = dataset.type == "performance" and dataset.accuracy_config is not None
-        if scored or dataset.agentic_inference is not None:
+        if not converses and (scored or dataset.agentic_inference is not None):
             raise ClientSetupError(
                 f"Dataset '{dataset.name}': the rehearsal stand-in neither scores performance "
                 f"datasets nor runs conversations"
             )
 
 
-def _phases(config: Config, mode: str) -> tuple[list[Phase], list[AccuracyPlan]]:
+def _phases(
+    config: Config, mode: str, data: Claims | None
+) -> tuple[list[Phase], list[AccuracyPlan]]:
     timed = [dataset for dataset in config.datasets if dataset.type == "performance"]
     scored = [dataset for dataset in config.datasets if dataset.type == "accuracy"]
     if mode == "acc" and not scored:
         raise ClientInputError("--accuracy-only requires at least one accuracy dataset")
     if mode != "acc" and len(timed) != 1:
         raise ClientInputError("Exactly one performance dataset required")
-    plans = [_accuracy_plan(dataset) for dataset in scored]
+    plans = [_accuracy_plan(dataset, data) for dataset in scored]
     concurrency = None if mode == "acc" else config.settings.load_pattern.target_concurrency
     phases = [] if mode == "acc" else _timed_phases(config, timed[0], separate=bool(scored))
     phases += [
-        accuracy_phase(config, dataset, plan, concurrency)
+        accuracy_phase(config, dataset, plan, concurrency, _asked(plan, dataset, data))
         for dataset, plan in zip(scored, plans, strict=True)
     ]
     return phases, plans
 
 
-def _accuracy_plan(dataset: Dataset) -> AccuracyPlan:
+def _asked(plan: AccuracyPlan, dataset: Dataset, data: Claims | None) -> int:
+    """How many samples of a scored dataset are issued."""
+    claimed = data is not None and is_claimed(dataset, data)
+    return min(data.asked, plan.samples) if data is not None and claimed else plan.samples
+
+
+def _accuracy_plan(dataset: Dataset, data: Claims | None) -> AccuracyPlan:
+    if data is not None and is_claimed(dataset, data) and dataset.path is None:
+        rows = rows_of(dataset, data.asked)
+        return AccuracyPlan(dataset.name, rows, 1, "identity_extractor", "string_match", None)
     extractor, scorer = check_scoring(dataset)
     assert dataset.accuracy_config is not None
     rows = load_rows(dataset)
@@ -262,6 +297,9 @@ def _finish(run: Run, session: Session, aggregator: Aggregator, log: EventLog) -
     )
     log.copy_to(run.folder / "events.jsonl")
     summary = summarize(snapshot, _run_config(run.config))
+    if run.data is not None:
+        timed = next(phase for phase in run.phases if phase.kind == PERFORMANCE)
+        summary = slowed(summary, run.data, len(timed.rows))
     accuracy: list[dict[str, Any]] = []
     try:
         accuracy += _score(run, session)
@@ -284,7 +322,7 @@ def _run_config(config: Config) -> dict[str, Any]:
 
 def _score(run: Run, session: Session) -> list[dict[str, Any]]:
     found = {result.phase.name: result for result in session.results}
-    entries = []
+    entries = inline_entry(run.config, run.data)
     for plan in run.plans:
         if plan.name not in found:
             if run.config.settings.limits().later:
@@ -292,6 +330,8 @@ def _score(run: Run, session: Session) -> list[dict[str, Any]]:
             raise ClientError(f"Accuracy dataset '{plan.name}' was not asked: the run was stopped")
         result = found[plan.name]
         entry = score(plan, result.index, session.outputs, result.duration_s)
+        if run.data is not None:
+            entry = claimed_entry(entry, run.data, plan.samples)
         _ACCURACY_LOG.info(
             "Score for %s: %s (%d repeats, complete=True)",
             plan.name,

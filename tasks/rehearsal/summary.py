@@ -105,7 +105,7 @@ def _number(value: float | None, factor: float = 1.0) -> str:
 
 def average_score(accuracy: list[dict[str, Any]]) -> float | None:
     """Return the plain mean of the datasets' scores, or None if nothing was scored."""
-    scores = [entry["score"] for entry in accuracy if entry["score"] is not None]
+    scores = [entry["score"] for entry in accuracy if isinstance(entry["score"], (int, float))]
     return sum(scores) / len(scores) if scores else None
 
 
@@ -121,7 +121,8 @@ def _accuracy_lines(accuracy: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def _dataset_lines(entry: dict[str, Any]) -> Iterator[str]:
-    score = "N/A" if entry["score"] is None else f"{entry['score']:.4g}"
+    value = entry["score"]
+    score = "N/A" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
     yield (
         f"  {entry['dataset_name']}: {score} (unit={entry['unit_samples']}, "
         f"repeats={entry['num_repeats']}, total={entry['total_samples']}, "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import count
 from typing import Any
 
 import pytest
@@ -36,6 +37,7 @@ LISTED = {"c_max": 64, "levels": [1, 2, 4, 8, 16, 32, 64]}
 PLAIN = {"basis": "minimum", "pilot": {"enabled": False}}
 COSTS = Costs(overhead_s=20.0, accuracy_factor=1.5, bytes_per_sample=Span.exact(1000), learned=True)
 SCORED = 300
+IDS = count(1)
 
 
 def planned(rows: int | None = 100, **sections: Any) -> tuple[Campaign, Plan]:
@@ -176,11 +178,12 @@ def attempt(state: AttemptState = AttemptState.VALID, **facts: Any) -> AttemptRe
     """An attempt of 1,000 samples at 10/s that took 100 s of load and `beside` seconds more."""
     beside_s, size = facts.pop("beside_s", 20.0), facts.pop("size", 4_000_000)
     values: dict[str, Any] = {
-        "id": 1,
+        "id": next(IDS),
         "campaign": "unit",
         "label": "c0002",
         "number": 1,
         "phase": "measure",
+        "baseline": 1,
         "state": state,
         "folder": "unit/c0002/attempt-01",
         "planned_samples": 1000,
@@ -212,6 +215,7 @@ def point(*attempts: AttemptRecord, accuracy: bool = False) -> PointRecord:
         load_pattern="concurrency",
         min_duration_ms=600_000,
         skipped=None,
+        baseline=1,
         attempts=attempts,
     )
 
@@ -228,6 +232,15 @@ def test_recorded_attempts_teach_what_runs_cost() -> None:
     assert costs == Costs(20.0, 1.0, Span.exact(4000), learned=True)
 
 
+def test_the_way_to_the_next_attempt_counts_unless_it_was_a_pause() -> None:
+    """20 s beside the load, and 5 s to the next attempt of that process; not two minutes."""
+    campaign, other = make_campaign(), Owner("host", "boot", 9, 9)
+    soon, late = {"created_at": 1125.0}, {"created_at": 1240.0}
+    for following, overhead_s in ((soon, 25.0), (late, 20.0), ({**soon, "owner": other}, 20.0)):
+        points = [point(attempt()), point(attempt(AttemptState.RUNNING, metrics={}, **following))]
+        assert learned_costs(campaign, points, SCORED).overhead_s == overhead_s
+
+
 def test_what_was_not_seen_stays_the_first_guess() -> None:
     """No point without accuracy: its overhead is not known; no valid attempt: nothing is."""
     campaign = make_campaign()
@@ -235,7 +248,7 @@ def test_what_was_not_seen_stays_the_first_guess() -> None:
     nothing = [
         point(),
         point(attempt(AttemptState.FAILED)),
-        point(attempt(phase="pilot")),
+        point(attempt(phase="pilot", metrics={"rate_qps": 10.0})),
         point(attempt(metrics={"issued": 1000})),
     ]
     assert learned_costs(campaign, nothing, SCORED) == first

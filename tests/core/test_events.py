@@ -82,6 +82,8 @@ def test_a_run_with_all_its_phases() -> None:
         accuracy_overlaps=0,
         warmup_issued=1,
         warmup_overlaps=0,
+        warmup_completed=0,
+        warmup_s=2.0,
     )
     assert (facts.issue_span_s, facts.tracked_s) == (3.0, 8.0)
 

@@ -16,6 +16,7 @@ from core.pages import (
     changes_results,
     chart_page,
     finding_page,
+    has_chart,
     is_told,
     last_lines,
     message_of,
@@ -109,9 +110,7 @@ def test_a_rehearsal_is_marked_on_every_page(rehearsal: bool) -> None:
     """And a measurement on none."""
     pages = [
         result_note("curve", [ROW], rehearsal=rehearsal),
-        chart_page(
-            "curve", [ROW, replace(ROW, label="c0032", concurrency=32)], rehearsal=rehearsal
-        ),
+        chart_page(b"png", [ROW], rehearsal=rehearsal),
         finding_page(ATTEMPT, [], rehearsal=rehearsal),
     ]
     assert [("REHEARSAL" in str(page)) for page in pages] == [rehearsal] * len(pages)
@@ -127,13 +126,12 @@ def test_results_have_a_row_for_each_point() -> None:
 
 
 def test_a_chart_begins_with_two_points_and_shows_valid_ones_only() -> None:
-    """Levels and throughput in the order of the levels."""
-    assert chart_page("curve", [ROW, FAILED], rehearsal=False) is None
+    """A picture in the page itself, and the numbers by level."""
     other = replace(ROW, label="c0032", concurrency=32, system_tps=800.0)
-    page = chart_page("curve", [other, ROW, FAILED], rehearsal=False)
-    assert page is not None
-    assert '["32", "64"]' in page
-    assert "line [800, 1234]" in page or "line [800, 1235]" in page
+    assert [has_chart(rows) for rows in ([ROW, FAILED], [other, ROW])] == [False, True]
+    page = chart_page(b"png", [other, ROW, FAILED], rehearsal=False)
+    assert "data:image/png;base64,cG5n" in page
+    assert page.index("| c0032 | 800.0 |") < page.index("| c0064 | 1,234.5 |")
     assert "c0128" not in page
 
 

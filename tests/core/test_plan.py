@@ -389,3 +389,15 @@ def test_names_of_bands() -> None:
         "margin",
         "–",
     )
+
+
+def test_an_override_has_a_point_of_its_own() -> None:
+    """§5.4, c-min-override: listed, or put there where levels are found by themselves."""
+    curve: dict[str, Any] = {"c_max": 256, "c_min_override": 7}
+    levels = [1, 4, 16, 32, 64, 128, 256]
+    with pytest.raises(InputError, match=r"no point has level 7 .*c-min-override"):
+        make_plan(make_campaign(curve={**curve, "levels": levels}), ROWS)
+    for lowest in (1, 6, 7):
+        plan = make_plan(make_campaign(curve={**curve, "c_min": lowest}), ROWS)
+        assert {lowest, 7, 256} <= {point.concurrency for point in plan.points}
+        assert len(plan.points) == 8

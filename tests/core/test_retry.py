@@ -31,3 +31,9 @@ def test_a_score_is_never_shopped_for() -> None:
     """§4.3: an accuracy miss is never a reason to try again."""
     assert "accuracy-below-threshold" in REPEATING
     assert after_failure(["accuracy-below-threshold"], 0) is Next.STOP
+
+
+def test_what_only_the_official_checker_rejects_is_not_tried_again() -> None:
+    """It would say it again; beside findings of our own it has no say."""
+    assert after_failure({"accuracy-gate"}, 0) is Next.STOP
+    assert after_failure({"metric-consistency-accounting", "failed-requests"}, 0) is Next.RETRY

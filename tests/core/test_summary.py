@@ -53,6 +53,24 @@ def test_numbers_are_those_of_the_official_model(document: dict[str, Any]) -> No
     assert summary.tps == pytest.approx(official.system_tps)
 
 
+def test_end_to_end_interactivity_is_that_of_the_official_model(
+    document: dict[str, Any], recorded: Path
+) -> None:
+    """From the client's sums or the named ones; none where a request failed or time is missing."""
+    named = {"output_tokens_per_turn_total": 300, "e2e_turn_time_seconds_total": 12.5}
+    changes: list[dict[str, Any]] = [{}, named, {**named, "n_samples_failed": 1}]
+    changes += [{"n_samples_failed": 1}, {"e2e_turn_time_seconds_total": 3.0}]
+    for change in changes:
+        changed = document | change
+        official = PointSummary.model_validate(changed).e2e_avg_interactivity
+        assert parsed(changed).e2e_avg_interactivity == official, change
+    path = recorded / "out" / names.SUMMARY
+    if path.exists() and json.loads(path.read_bytes())["duration_ns"] is not None:
+        seen = json.loads(path.read_bytes())
+        official = PointSummary.model_validate(seen).e2e_avg_interactivity
+        assert parsed(seen).e2e_avg_interactivity == (official or None)
+
+
 def test_percentiles_are_named_shortly(document: dict[str, Any]) -> None:
     """The client's decimal keys become the shortest form; its latencies are milliseconds."""
     summary = parsed(document)

@@ -28,6 +28,7 @@ from flows.prepare import prepare
 from flows.session import Surroundings, enter
 from flows.stop import StopRequest
 from tasks.client import InstalledClient, inspect_client
+from tasks.probe import read_identity
 from tests.flows.support import SCORED_ROWS, Place
 
 #: The stand-in client with faults, as a command.
@@ -66,8 +67,9 @@ class Lab(Place):
         ready = prepare(self.file, self.env(**variables))
         clean = tuple(sorted(self.env().items()))
         client = replace(_installed(clean), command=tuple(CLIENT))
-        found = Surroundings(client=client, accuracy_rows={"accuracy": SCORED_ROWS})
         try:
+            identity = read_identity(ready.campaign, ready.env)
+            found = Surroundings(client, {"accuracy": SCORED_ROWS}, identity)
             run_campaign(enter(ready, found, stop.asked), stop, labels or POINTS)
         except ParetoError as outcome:
             return outcome

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from core.errors import SetupError
+from core.errors import ParetoError, SetupError
 from core.records import RecordsUnavailableError
 from core.records import engine as engine_module
 from core.status import AttemptState
-from tasks import disk
+from tasks import disk, instance
 from tests.faults.support import Lab, away, database_files, shim
 from tests.flows.support import kill, wait_until
 
@@ -141,8 +141,8 @@ def test_records_that_go_away_as_the_client_starts(
         with block:
             assert isinstance(lab.run("c0001"), RecordsUnavailableError)
         assert lab.last("c0001").state is AttemptState.PREPARED
-        take_in(lab)
-        assert lab.states("c0001") == [(VALID, "itself")]
+        outcome = take_in(lab)
+        assert lab.states("c0001") == [(VALID, "itself")], outcome
         assert len(lab.requests()) == lab.last("c0001").planned_samples
 
 
@@ -162,13 +162,14 @@ def test_a_folder_that_refuses_files(lab: Lab, monkeypatch: pytest.MonkeyPatch) 
     assert lab.states("c0001") == [(FAILED, None)]
 
 
-def take_in(lab: Lab) -> None:
+def take_in(lab: Lab) -> ParetoError | None:
     """Run again as another process would: the attempt's owner, this process, counts as dead."""
     from flows import campaign
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(campaign, "owner_lives", lambda _owner: False)
-        lab.run("c0001")
+        for module in (campaign, instance):
+            patch.setattr(module, "owner_lives", lambda _owner: False)
+        return lab.run("c0001")
 
 
 def test_18_killed_while_recording(shown_lab: Lab) -> None:

@@ -142,6 +142,7 @@ def others(place: Place, holder: int) -> None:
     assert "instance 'box' is being measured by another campaign" in different.err
     assert "curve" in different.err  # names the holder's folder
     assert f"campaign curve is being run by process {holder}" in same.err
+    assert "checking" not in same.out  # told before anything is looked at
     assert len(place.requests()) == before
     assert len(place.attempts("c0001")) == 1
 

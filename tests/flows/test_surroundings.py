@@ -100,6 +100,16 @@ def test_endpoint_down(bare_place: Place, refused: Refused) -> None:
     assert "is the endpoint up and the address right?" in done.err
 
 
+def test_all_that_is_wrong_is_told_at_once(bare_place: Place, refused: Refused) -> None:
+    """A dataset, the client and the endpoint: one call tells of all three."""
+    bare_place.write(client={"command": ["no-such-client"]})
+    (bare_place.folder / "accuracy.jsonl").write_text('{"prompt": "1"}\n' * 36)
+    done = refused(bare_place)
+    assert "has no 'ground_truth'; it has prompt" in done.err
+    assert "no-such-client" in done.err
+    assert "http://127.0.0.1:9: no connection" in done.err
+
+
 def test_endpoint_without_tls(served: Place, refused: Refused) -> None:
     """https:// to a plain port is a TLS error, not a dead endpoint."""
     served.write(endpoint={"urls": [served.url.replace("http:", "https:")]})

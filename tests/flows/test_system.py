@@ -269,13 +269,21 @@ def free_run(place: Place, file: Path) -> Done | None:
 
 
 def test_everyday_changes_are_no_drift(place: Place) -> None:
-    """A key and a time-out may change: neither is in the fingerprint, at four looks."""
+    """A key, a time-out, what is told of single points may change; what is told of all may not."""
     probes = [{"name": "shell", "command": ["printenv", "TEST_KEY"]}]
     with place.endpoint():
-        place.write(run={"stall_timeout_s": 100.0}, fingerprint={"probes": probes})
+        fingerprint = {"probes": probes}
+        told = {"system": {"system_name": "box", "batch": 8}}
+        place.write(run={"stall_timeout_s": 100.0}, fingerprint=fingerprint, disclosure=told)
         assert place.pareto("run", place.file, "--points", "1", TEST_KEY="secret-1").code == 1
-        place.write(run={"stall_timeout_s": 120.0}, fingerprint={"probes": probes})
+        told["system"]["batch"] = 16
+        place.write(run={"stall_timeout_s": 120.0}, fingerprint=fingerprint, disclosure=told)
         assert place.pareto("run", place.file, "--points", "2", TEST_KEY="secret-2").code == 1
+        told["system"]["system_name"] = "another"
+        place.write(fingerprint=fingerprint, disclosure=told)
+        done = place.pareto("run", place.file, "--points", "3", TEST_KEY="secret-2")
+        assert done.code == 4, done
+        assert "system_name" in done.err
     looks = place.records.fingerprints("curve")
     assert [look.moment for look in looks] == ["before", "after"] * 2
     assert len({look.sha256 for look in looks}) == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import resource
 import time
+from threading import Event
 from typing import Any, cast
 
 import pytest
@@ -28,8 +29,8 @@ DEFAULTS: dict[str, Any] = {"fail_fast": True, "duration_margin": 1.25}
 PILOT = {"enabled": True, "seconds": 500.0}
 #: A process that is long gone.
 OWNER = Owner("nowhere", "never", 1, 1)
-#: Level → how many times the expected rate the endpoint has. One has an accuracy run, one not.
-FACTORS = {33: 3.0, 6: 0.5, 2: 3.0}
+#: Level → how many times the expected rate the endpoint has; of each kind some have accuracy runs.
+FACTORS = {33: 3.0, 20: 0.5, 9: 0.5, 6: 0.5, 3: 3.0, 2: 3.0, 1: 0.5}
 EXPECTED = {level: level / LATENCY_S / factor for level, factor in FACTORS.items()}
 
 
@@ -45,7 +46,7 @@ def test_a_wrong_guess_costs_one_attempt_at_most(place: Place) -> None:
     with place.endpoint(**SLOW):
         place.write(**SCALE, run={**DEFAULTS, "expected_qps": EXPECTED})
         done = place.pareto(*points_of(place))
-    assert done.code == 1, done  # the other four points are still to be measured
+    assert done.code == 0, done
     for level in FACTORS:
         *before, last = place.attempts(f"c{level:04d}")
         assert last.state is AttemptState.VALID, done
@@ -81,15 +82,14 @@ def test_after_a_pilot_the_first_attempt_is_valid(
         assert done.code == 0, done
         assert_only_calibrated(place, done.out, capsys)
         done = place.pareto(*points_of(place))
-    assert done.code == 1, done
+    assert done.code == 0, done
     for level in FACTORS:
         pilot, attempt = place.attempts(f"c{level:04d}")
         assert (pilot.phase, attempt.phase) == ("pilot", "measure")
         assert attempt.state is AttemptState.VALID, done
         assert attempt.planned_passes == (attempt.planned_samples or 0) / ROWS
     rows = status(place, capsys)["points"]
-    tries = {row["concurrency"]: row["attempts"] for row in rows}
-    assert tries == {level: int(level in FACTORS) for level in (1, 2, 3, 6, 9, 20, 33)}
+    assert {row["concurrency"]: row["attempts"] for row in rows} == dict.fromkeys(FACTORS, 1)
 
 
 def assert_only_calibrated(place: Place, out: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -108,7 +108,6 @@ def assert_only_calibrated(place: Place, out: str, capsys: pytest.CaptureFixture
     assert found["state"] == "pending"
     left = {point["label"]: point["wall_s"] for point in found["left"]["points"]}
     assert left["c0033"]["low"] == left["c0033"]["high"]
-    assert left["c0001"]["low"] < left["c0001"]["high"]
 
 
 def status(place: Place, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
@@ -242,8 +241,8 @@ def test_points_beyond_the_budget_are_skipped(
     """With the reason, the mandatory ones first; nothing is sent and the run ends with exit 1."""
     with place.endpoint():
         place.write(run={"budget_hours": 1.0})
-        nobodys = Surroundings(client=cast("InstalledClient", None), accuracy_rows={})
-        enter(prepare(place.file, {}), nobodys)
+        nobodys = Surroundings(cast("InstalledClient", None), accuracy_rows={}, identity={})
+        enter(prepare(place.file, {}), nobodys, Event())
         spend(place, "c0033", 2 * 3600.0)
         done = place.pareto("run", place.file)
         assert done.code == 1, done

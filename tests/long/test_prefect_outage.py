@@ -59,5 +59,5 @@ def test_an_outage_can_be_left(place: Place) -> None:
 
         wait_until(ended, "the end", pause_s=2.0)
         done = finish(process)
-    assert done.code == 130, done
+    assert done.code in (130, -signal.SIGINT), done  # the last one may meet a process that ends
     assert place.attempts("c0001")[0].state is AttemptState.VALID

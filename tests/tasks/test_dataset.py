@@ -99,12 +99,14 @@ def test_another_count_than_declared_is_refused(tmp_path: Path) -> None:
         known_rows(path, 4, "x")
 
 
-def campaign(folder: Path, rows: int | None = None) -> Campaign:
-    scorer = {"eval_method": "pass_at_1", "ground_truth": "ground_truth"}
-    scored = {"path": folder / "acc.csv", "scorer": scorer, "targets": {"score": 0.9}}
+def campaign(
+    folder: Path, rows: int | None = None, scored: str = "acc.csv", truth: str = "truth"
+) -> Campaign:
+    scorer = {"eval_method": "pass_at_1", "ground_truth": truth}
+    from_file = {"path": folder / scored, "scorer": scorer, "targets": {"score": 0.9}}
     by_name = {"name": "resolved", "rows": 5, "scorer": scorer, "targets": {"score": 0.9}}
     performance = {"path": folder / "perf.jsonl", "rows": rows}
-    return make_campaign(datasets={"performance": performance, "accuracy": [scored, by_name]})
+    return make_campaign(datasets={"performance": performance, "accuracy": [from_file, by_name]})
 
 
 def test_the_plan_takes_what_is_known(tmp_path: Path) -> None:
@@ -124,3 +126,15 @@ def test_every_dataset_is_checked(tmp_path: Path) -> None:
         check_datasets(campaign(tmp_path))
     (tmp_path / "acc.csv").write_bytes(GOOD["rows.csv"])
     assert check_datasets(campaign(tmp_path)) == (3, {"accuracy": 3, "resolved": 5})
+
+
+@pytest.mark.parametrize("name", ["acc.csv", "acc.jsonl", "acc.json", "acc.parquet"])
+def test_a_scorer_needs_its_column_of_truths(tmp_path: Path, name: str) -> None:
+    """The client would miss it at the end of the run; the columns that there are are told."""
+    (tmp_path / "perf.jsonl").write_bytes(GOOD["rows.jsonl"])
+    if name == "acc.parquet":
+        parquet(tmp_path / name)
+    else:
+        (tmp_path / name).write_bytes(GOOD[name.replace("acc", "rows")])
+    with pytest.raises(SetupError, match=rf"ground_truth: .*{name} has no 'Truth'; it has prompt"):
+        check_datasets(campaign(tmp_path, scored=name, truth="Truth"))

@@ -176,6 +176,42 @@ def end_of(status: GuardStatus) -> GuardEnd:
     return status.end
 
 
+# The lease of the instance
+
+WORKS = "perform(); [(bar(n % 9), time.sleep(0.05)) for n in range(10**6)]"
+
+
+def test_a_lease_that_is_renewed_ends_nothing(attempt: Attempt) -> None:
+    beat = attempt.folder / "beat"
+    beat.touch()
+    attempt.start(WORKS, beat_path=beat, beat_timeout_s=1.0)
+    for moment in range(20):
+        os.utime(beat, (moment, moment))
+        time.sleep(0.1)
+    assert attempt.status().state is GuardState.RUNNING
+
+
+def test_a_client_is_gone_before_its_lease_runs_out(attempt: Attempt) -> None:
+    """Nobody renewed it, so another machine is about to load the instance."""
+    beat = attempt.folder / "beat"
+    beat.touch()
+    status = attempt.run(WORKS, beat_path=beat, beat_timeout_s=0.5)
+    assert end_of(status).ended_by is EndedBy.STOP_REQUEST
+    assert "the lease of the instance could not be renewed for" in end_of(status).reason
+
+
+def test_a_client_ends_once_its_lease_is_lost(attempt: Attempt) -> None:
+    beat = attempt.folder / "beat"
+    beat.touch()
+    attempt.start(WORKS, beat_path=beat, beat_timeout_s=600.0)
+    beat.unlink()
+    end = end_of(attempt.follow())
+    assert (end.ended_by, end.reason) == (
+        EndedBy.STOP_REQUEST,
+        "the lease of the instance was taken over",
+    )
+
+
 # Runs that end by themselves
 
 
@@ -202,7 +238,7 @@ phase("Score for acc: 1.0 (1 repeats, complete=True)"); say("the end\\n")
     assert status.started_at <= times[0]
     assert times[-1] <= end_of(status).ended_at
     assert status.tail[-1] == "the end"
-    assert end_of(status) == GuardEnd(
+    assert replace(end_of(status), elapsed_s=None) == GuardEnd(
         EndedBy.ITSELF, "", ended_at=end_of(status).ended_at, return_code=0
     )
     assert status.client is not None
@@ -655,7 +691,7 @@ def test_the_environment_reaches_the_client_and_no_file(attempt: Attempt) -> Non
     supervise.start(spec, {**os.environ, "API_KEY": key})
     assert end_of(attempt.follow()).return_code == len(key)
     files = [path for path in attempt.folder.rglob("*") if path.is_file()]
-    assert {"guard.json", "guard.spec.json", "guard.log"} <= {path.name for path in files}
+    assert {"guard.json", "guard-spec.json", "guard.log"} <= {path.name for path in files}
     assert not [path for path in files if key.encode() in path.read_bytes()]
 
 
@@ -712,7 +748,7 @@ def test_a_status_file_belongs_to_one_guard(attempt: Attempt) -> None:
     before = (attempt.folder / "guard.json").read_bytes()
     with pytest.raises(SetupError, match="another guard"):
         supervise.start(spec, os.environ)
-    assert finished("-m", "tasks.guard", str(attempt.folder / "guard.spec.json")).returncode == 2
+    assert finished("-m", "tasks.guard", str(attempt.folder / "guard-spec.json")).returncode == 2
     assert (attempt.folder / "guard.json").read_bytes() == before
 
 

@@ -356,6 +356,17 @@ def test_a_rate_counts_if_the_attempt_says_that_it_can_be_relied_on(
     assert {at: rate.qps for at, rate in records.measured_rates("unit").items()} == rates
 
 
+def test_costs_may_be_learned_from_campaigns_of_the_same_system(
+    records: Records, enter, plan: Plan
+) -> None:
+    """The campaign itself comes first, then the others of its system, the newest first."""
+    for name, system in (("older", "box"), ("strange", "elsewhere"), ("newer", "box")):
+        enter(plan=replace(plan, campaign=name), system=system)
+    enter()
+    assert records.campaigns_of_system("unit") == ("unit", "newer", "older")
+    assert records.campaigns_of_system("older") == ("older", "unit", "newer")
+
+
 def test_rates_name_their_source_and_the_best_comes_first(
     records: Records, enter, plan: Plan, owner: Owner
 ) -> None:
