@@ -48,7 +48,8 @@ HARMLESS: dict[str, str] = {
     "records.folder": "where files are kept",
     "records.database": "where records are kept",
     "records.runs": "where run folders are kept",
-    "notify": "who is told what happens",
+    "notify.addresses": "who is told what happens",
+    "notify.when": "what is told",
 }
 #: Stands for the value of a key that is not stated.
 _ABSENT = object()

@@ -5,6 +5,7 @@ Markdown shows best there; a page stays small, and nothing in it is read from th
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,9 +14,9 @@ from core.estimate import Estimate
 from core.overview import PointRow
 from core.plan import Plan, Point
 from core.records.values import AttemptRecord, EventRecord
-from core.redact import scrubbed
+from core.redact import HIDDEN, scrubbed
 from core.regions import band_name
-from core.status import AttemptState, PointState
+from core.status import OPEN_STATES, AttemptState, PointState
 from core.texts import bytes_text, duration_text, hours_text, span_text
 
 #: What our events are called by: `pareto.point.completed`.
@@ -97,19 +98,17 @@ def result_note(name: str, rows: Sequence[PointRow], *, rehearsal: bool) -> str:
     return f"{_banner(rehearsal)}**{name}**: {valid} of {len(rows)} points are valid"
 
 
-def chart_page(name: str, rows: Sequence[PointRow], *, rehearsal: bool) -> str | None:
-    """The curve so far as a chart; None until two points are valid."""
-    valid = [row for row in rows if row.state is PointState.VALID and row.system_tps]
-    if len(valid) < _LEAST_OF_A_CHART:
-        return None
-    levels = ", ".join(f'"{row.concurrency}"' for row in valid)
-    system = ", ".join(f"{row.system_tps:.4g}" for row in valid)
-    return (
-        f"{_banner(rehearsal)}```mermaid\nxychart-beta\n"
-        f'    title "{name}: {len(valid)} of {len(rows)} points"\n'
-        f'    x-axis "concurrency" [{levels}]\n    y-axis "tokens/s"\n    line [{system}]\n```\n\n'
-        f"{_markdown_table(_chart_rows(valid))}\n"
-    )
+def has_chart(rows: Sequence[PointRow]) -> bool:
+    """Whether enough points are valid for a chart."""
+    return sum(row.state is PointState.VALID for row in rows) >= _LEAST_OF_A_CHART
+
+
+def chart_page(picture: bytes, rows: Sequence[PointRow], *, rehearsal: bool) -> str:
+    """The curve so far: a picture, and its numbers."""
+    encoded = base64.b64encode(picture).decode()
+    valid = [row for row in rows if row.state is PointState.VALID]
+    image = f"![the curve so far](data:image/png;base64,{encoded})"
+    return f"{_banner(rehearsal)}{image}\n\n{_markdown_table(_chart_rows(valid))}\n"
 
 
 def _chart_rows(rows: Sequence[PointRow]) -> list[dict[str, Any]]:
@@ -159,8 +158,15 @@ def finding_page(attempt: AttemptRecord, tail: Sequence[str], *, rehearsal: bool
     return "\n\n".join(part for part in parts if part)
 
 
-def last_lines(outputs: Sequence[str]) -> list[str]:
-    """The last lines of the client's outputs, bars left out and secrets replaced."""
+def last_lines(outputs: Sequence[str], secrets: Sequence[str] = ()) -> list[str]:
+    """The last lines of the client's outputs, bars left out and secrets replaced.
+
+    Args:
+        outputs: What the client printed.
+        secrets: Values that are never shown.
+    """
+    for secret in filter(None, secrets):
+        outputs = [text.replace(secret, HIDDEN) for text in outputs]
     lines = [line for text in outputs for line in re.split(r"[\r\n]+", text) if line.strip()]
     kept = [line for line in lines if not _is_bar(line)][-LAST_LINES:]
     return [scrubbed(line)[:_LONGEST_LINE] for line in kept]
@@ -225,7 +231,9 @@ def shows_findings(event: EventRecord) -> bool:
 
 def changes_results(event: EventRecord) -> bool:
     """Whether an event changes what the result's table and chart show."""
-    return event.kind.startswith(("attempt.", "point.", "campaign.rebased"))
+    if event.kind in (f"attempt.{state}" for state in OPEN_STATES):
+        return False
+    return event.kind.startswith(("attempt.", "point.", "campaign."))
 
 
 # --- Words -------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from prefect.runtime import flow_run
 
@@ -22,7 +23,7 @@ from core.records import AttemptRecord, EventRecord, PointRecord, RecordsUnavail
 from core.status import OPEN_STATES, AttemptState
 from flows.session import Session
 from flows.steps import task_run_of
-from flows.view import Now, View, attempt_name
+from flows.view import Now, View, attempt_name, is_pilot
 from tasks.notify import notify
 from tasks.prefect_pages import Pages
 
@@ -67,9 +68,9 @@ class _Shown:
     """The progress artifact of an attempt, and what was said about it."""
 
     attempt_id: int
-    artifact_id: str | None
+    key: str
+    percent: float = 0.0
     phase: str = ""
-    changed_s: float = 0.0
     told_s: float = 0.0
 
 
@@ -80,7 +81,7 @@ class Monitor:
     session: Session
     pages: Pages
     last_id: int  # of the last event that was taken in
-    whole: str | None = None  # artifact of the campaign's progress
+    put: dict[str, str] = field(default_factory=dict)  # key → artifact that changes in place
     shown: _Shown | None = None
     due: bool = True  # whether result and chart are older than the records
     planned: bool = False  # whether the plan is shown
@@ -122,7 +123,7 @@ class Monitor:
         self._show_plan()
         self._show_progress(points, rows, now, last=last)
         if self.due:
-            self.due = not self._show_results(rows)
+            self.due = not self._show_results(points, rows)
 
     # --- Events ----------------------------------------------------------------------------------
 
@@ -159,6 +160,10 @@ class Monitor:
     def _key(self, *parts: str) -> str:
         return texts.artifact_key(self.view.plan.campaign, *parts)
 
+    def _attempt_key(self, attempt: AttemptRecord) -> str:
+        again = [] if attempt.number == 1 else [str(attempt.number)]
+        return self._key(attempt.label, *(["pilot"] if is_pilot(attempt) else again), "progress")
+
     @property
     def _is_rehearsal(self) -> bool:
         return self.session.campaign.rehearsal is not None
@@ -171,15 +176,24 @@ class Monitor:
         rows, note = texts.plan_table(plan, costs), texts.plan_note(plan, costs)
         self.planned = self.pages.put(self._key("plan"), "table", rows, note) is not None
 
-    def _show_results(self, rows: list[PointRow]) -> bool:
+    def _show_results(self, points: tuple[PointRecord, ...], rows: list[PointRow]) -> bool:
         """Show result and chart; whether the server took them."""
         name = self.view.plan.campaign
         note = texts.result_note(name, rows, rehearsal=self._is_rehearsal)
-        done = self.pages.put(self._key("result"), "table", texts.result_table(rows), note)
-        chart = texts.chart_page(name, rows, rehearsal=self._is_rehearsal)
-        if chart is not None and done is not None:
-            done = self.pages.put(self._key("chart"), "markdown", chart, note)
-        return done is not None
+        self._put(self._key("result"), "table", texts.result_table(rows), note)
+        if texts.has_chart(rows):
+            chart = texts.chart_page(self._picture(points), rows, rehearsal=self._is_rehearsal)
+            self._put(self._key("chart"), "markdown", chart, note)
+        return self.pages.are_taken
+
+    def _picture(self, points: tuple[PointRecord, ...]) -> bytes:
+        """The curve so far, drawn."""
+        from core.curve import make_curve  # noqa: PLC0415 - slow, and not of every campaign
+        from tasks.chart import curve_png  # noqa: PLC0415 - as well
+
+        name = self.view.plan.campaign
+        curve = make_curve(self.view.records.campaign(name), points)
+        return curve_png(curve, title=name, rehearsal=self._is_rehearsal)
 
     def _show_findings(self, attempt: AttemptRecord) -> None:
         paths = self.view.paths(attempt)
@@ -188,7 +202,8 @@ class Monitor:
             with suppress(OSError), path.open("rb") as stream:
                 stream.seek(max(0, path.stat().st_size - _TAIL_BYTES))
                 outputs.append(stream.read(_TAIL_BYTES).decode("utf-8", "replace"))
-        tail = texts.last_lines(outputs)
+        key = self.session.campaign.endpoint.api_key_env
+        tail = texts.last_lines(outputs, [self.session.env.get(key, "")] if key else ())
         task = task_run_of(attempt.id)
         page = texts.finding_page(attempt, tail, rehearsal=self._is_rehearsal)
         note = f"why {attempt.label} attempt {attempt.number} is {attempt.state}, and what to do"
@@ -202,7 +217,7 @@ class Monitor:
         """The campaign's progress and that of the running attempt, each so often."""
         self._end_shown(points, now)
         clock_s = time.monotonic()
-        is_new = now is not None and (self.shown is None or self.shown.artifact_id is None)
+        is_new = now is not None and (self.shown is None or self.shown.key not in self.put)
         if not (last or is_new or clock_s - self.changed_s >= PROGRESS_EVERY_S):
             return
         self.changed_s = clock_s
@@ -210,22 +225,20 @@ class Monitor:
         line = None if now is None else now.line(None)
         spent_s = self.session.spent_s() + (time.time() - now.attempt.created_at if now else 0.0)
         percent = texts.campaign_percent(spent_s, left.wall_s.expected)
-        self.whole = self._progress(
-            self.whole, ["progress"], percent, texts.campaign_note(rows, left, line)
-        )
+        note = texts.campaign_note(rows, left, line)
+        self._put(self._key("progress"), "progress", percent, note)
         if now is not None:
             self._show_attempt(now, left.wall_s.expected)
 
     def _show_attempt(self, now: Now, left_s: float) -> None:
         """Progress and a log line of the running attempt."""
         if self.shown is None or self.shown.attempt_id != now.attempt.id:
-            self.shown = _Shown(now.attempt.id, None)
+            self.shown = _Shown(now.attempt.id, self._attempt_key(now.attempt))
         shown, clock_s = self.shown, time.monotonic()
         task, line = task_run_of(now.attempt.id), now.line(left_s)
-        parts = [now.attempt.label, "progress"]
-        percent = round(100 * now.done_fraction, 1)
+        percent = shown.percent = round(100 * now.done_fraction, 1)
         if task is not None:  # else its first step is not shown yet
-            shown.artifact_id = self._progress(shown.artifact_id, parts, percent, line, task)
+            self._put(shown.key, "progress", percent, line, task)
         phase = str(now.status.phase) if now.status else ""
         if phase != shown.phase or clock_s - shown.told_s >= LINE_EVERY_S:
             shown.phase, shown.told_s = phase, clock_s
@@ -244,19 +257,17 @@ class Monitor:
         why = f": {ended.reason}" if ended.reason else ""
         line = f"{attempt_name(ended)}: {ended.state}{why}"
         self.pages.log(line, task_run_of(ended.id))
-        if shown.artifact_id is not None and ended.state is AttemptState.VALID:
-            self.pages.change(shown.artifact_id, 100.0, line)
+        if shown.key in self.put:
+            percent = 100.0 if ended.state is AttemptState.VALID else shown.percent
+            self.pages.change(self.put[shown.key], "progress", percent, line)
 
-    def _progress(
-        self,
-        artifact_id: str | None,
-        parts: list[str],
-        percent: float,
-        note: str,
-        task: str | None = None,
-    ) -> str | None:
-        """Show or change a progress artifact; its id."""
-        if artifact_id is None:
-            return self.pages.put(self._key(*parts), "progress", percent, note, task)
-        self.pages.change(artifact_id, percent, note)
-        return artifact_id
+    def _put(
+        self, key: str, kind: str, data: Any, note: str, task_run_id: str | None = None
+    ) -> None:
+        """Show an artifact, or change it in place."""
+        if key in self.put:
+            self.pages.change(self.put[key], kind, data, note)
+            return
+        artifact_id = self.pages.put(key, kind, data, note, task_run_id)
+        if artifact_id is not None:
+            self.put[key] = artifact_id

@@ -47,7 +47,7 @@ def run_service(folder: Path, database: str, at: At, tell: Callable[[str], None]
     records = open_records(database)
     home = folder.absolute() / "prefect"
     home.mkdir(parents=True, exist_ok=True)
-    is_joined = "PREFECT_API_URL" in os.environ
+    is_joined = bool(os.environ.get("PREFECT_API_URL"))
     with prefect_server(home, at) as server:
         os.environ.setdefault("PREFECT_HOME", str(home))
         for line in [*reconcile(PrefectApi(server.api_url)), *left_open(records)]:

@@ -74,7 +74,7 @@ class PrefectApi:
 
     def run_url(self, run_id: str) -> str:
         """Address of a run's page."""
-        return f"{self.ui_url}/runs/flow-run/{run_id}"
+        return f"{self.ui_url}/v2/runs/flow-run/{run_id}"
 
     def ask(self, method: str, path: str, body: Any = None) -> Any:
         """One request; its JSON answer, None if it has none or there is no such thing.

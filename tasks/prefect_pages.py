@@ -38,6 +38,11 @@ class Pages:
         self._not_before_s = 0.0
 
     @property
+    def are_taken(self) -> bool:
+        """Whether the server took what it was last given."""
+        return time.monotonic() >= self._not_before_s
+
+    @property
     def exist(self) -> bool:
         """Whether there is a run to show."""
         return self._api is not None
@@ -73,14 +78,13 @@ class Pages:
         Returns:
             The artifact's id; None: the server didn't take it.
         """
-        shown = json.dumps(data) if kind == "table" else data
-        body = {"key": key, "type": kind, "data": shown, "description": note}
+        body = {"key": key, "type": kind, "data": _shown(kind, data), "description": note}
         found = self._send("POST", "/artifacts/", body | self._about(task_run_id))
         return str(found["id"]) if isinstance(found, dict) else None
 
-    def change(self, artifact_id: str, data: Any, note: str) -> None:
+    def change(self, artifact_id: str, kind: str, data: Any, note: str) -> None:
         """Show other content in an artifact."""
-        body = {"data": data, "description": note}
+        body = {"data": _shown(kind, data), "description": note}
         self._send("PATCH", f"/artifacts/{artifact_id}", body)
 
     def event(self, name: str, resource: str, labels: Mapping[str, str], payload: Any) -> None:
@@ -118,6 +122,11 @@ class Pages:
         except SetupError:
             self._not_before_s = time.monotonic() + LEFT_ALONE_S
             return None
+
+
+def _shown(kind: str, data: Any) -> Any:
+    """Content as Prefect keeps it."""
+    return json.dumps(data) if kind == "table" else data
 
 
 def _now() -> str:
