@@ -48,6 +48,7 @@ __all__ = [
     "CampaignPaths",
     "RunPaths",
     "attempt_path",
+    "instance_beat_path",
     "instance_lock_path",
 ]
 
@@ -201,6 +202,11 @@ def instance_lock_path(instance: str, environ: Mapping[str, str]) -> Path:
         environ: The environment: `PARETO_STATE_DIR`, else the XDG state folder.
     """
     return _state_folder(environ) / "instances" / f"{_safe(instance)}.lock"
+
+
+def instance_beat_path(lock: Path) -> Path:
+    """Beside an instance's lock: touched whenever its lease was renewed, gone once that is lost."""
+    return lock.with_suffix(".beat")
 
 
 def _state_folder(environ: Mapping[str, str]) -> Path:

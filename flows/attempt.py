@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import errno
 import os
-import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
@@ -40,6 +39,7 @@ from tasks.client import benchmark_command
 from tasks.collect import collect
 from tasks.disk import lack_of_room
 from tasks.endpoint import EndpointWatch
+from tasks.instance import TERM_MARGIN_S, TERM_S
 from tasks.supervise import (
     EndedBy,
     GuardEnd,
@@ -244,9 +244,15 @@ def start_client(
         deadline_s=deadline_s,
         when_orphaned=when_orphaned,
         parent=own_identity(),
+        beat_path=session.hold.beat_path,
+        beat_timeout_s=TERM_S - TERM_MARGIN_S,
     )
-    session.hold.tell(running.point.label, client_until=time.time() + deadline_s)
-    start(spec, session.env)
+    session.hold.tell(running.point.label, has_client=True)
+    try:
+        start(spec, session.env)
+    except (SetupError, OSError):
+        session.hold.tell(running.point.label)
+        raise
     session.records.change_state(running.attempt.id, AttemptState.RUNNING)
 
 

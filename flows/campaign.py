@@ -16,6 +16,7 @@ from prefect.runtime import flow_run
 
 from core.errors import ExecutionError, ParetoError, SetupError
 from core.findings import told
+from core.layout import AttemptPaths
 from core.plan import Role
 from core.records import AttemptRecord, PointRecord, RecordsUnavailableError
 from core.retry import Next
@@ -28,7 +29,7 @@ from flows.session import Session, room_for
 from flows.stop import StopRequest
 from flows.wishes import Wishes, heeded, wait_while_paused
 from tasks.lock import exclusive
-from tasks.owner import owner_lives
+from tasks.owner import owner_lives, was_here
 from tasks.supervise import read_status
 
 
@@ -181,13 +182,8 @@ def settle_open_attempts(session: Session, stop: StopRequest) -> None:
 
 def _settle(session: Session, attempt: AttemptRecord, stop: StopRequest) -> None:
     """Take in one open attempt, from its folder's outcome, its guard, or neither."""
-    owner = attempt.owner
-    if owner_lives(owner):
-        raise SetupError(
-            f"{attempt.label} attempt {attempt.number} is being run by process {owner.pid}; watch"
-            f" it with `pareto status {attempt.campaign}`"
-        )
     paths = session.prepared.paths.attempt(attempt.folder)
+    _refuse_foreign(session, attempt, paths)
     running = Running(session, session.plan.point(attempt.label), attempt, stop)
     status = read_status(paths.guard_status)
     was_started = status is not None
@@ -206,6 +202,27 @@ def _settle(session: Session, attempt: AttemptRecord, stop: StopRequest) -> None
     if is_pilot(attempt):
         return conclude_pilot(running)
     return _refuse_repeating(session, attempt, take_in(running))
+
+
+def _refuse_foreign(session: Session, attempt: AttemptRecord, paths: AttemptPaths) -> None:
+    """Refuse to conclude an attempt that is somebody else's to conclude.
+
+    Raises:
+        SetupError: its process lives, or it left its folder on another machine.
+    """
+    owner, where = attempt.owner, f"{attempt.label} attempt {attempt.number}"
+    is_held = any(lease.owner == owner for lease in session.records.leases())
+    if owner_lives(owner) or (is_held and not was_here(owner)):
+        raise SetupError(
+            f"{where} is being run by process {owner.pid} on {owner.host}; watch it with `pareto"
+            f" status {attempt.campaign}`"
+        )
+    if not was_here(owner) and not paths.path.exists():
+        raise SetupError(
+            f"{where} was left by process {owner.pid} on {owner.host}, and {paths.path} is not on"
+            " this machine: run the campaign there to take in what it measured, or give it up"
+            f" with `pareto unlock {attempt.campaign} --reason …`"
+        )
 
 
 def _refuse_repeating(session: Session, attempt: AttemptRecord, following: Next) -> None:

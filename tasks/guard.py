@@ -100,6 +100,9 @@ class Guard:
     foreign_memory: frozenset[str] = frozenset()
     heartbeat_due_s: float = 0.0
     memory_due_s: float = 0.0
+    #: When the lease was renewed by the file's own time, and when that was seen.
+    beat: int = 0
+    beat_seen_s: float = 0.0
     _client: subprocess.Popen[bytes] | None = None
 
     @property
@@ -235,12 +238,32 @@ class Guard:
         if self.status.orphaned_at is not None and self.spec.when_orphaned == "stop":
             grace_s = min(self.spec.grace_s, ORPHAN_GRACE_S)
             return Stop(EndedBy.ORPHAN_STOP, "the orchestrator is gone", grace_s)
+        if lost := self.lost_lease():
+            return Stop(EndedBy.STOP_REQUEST, lost, self.spec.grace_s)
         verdict = self.watch.verdict(time.monotonic())
         if verdict.state is RunState.RUNNING:
             return None
         is_overdue = verdict.state is RunState.OVERDUE
         ended_by = EndedBy.DEADLINE if is_overdue else EndedBy.WATCHDOG
         return Stop(ended_by, verdict.reason, self.spec.grace_s)
+
+    def lost_lease(self) -> str | None:
+        """Why another machine may load the instance from now on, or soon; None: it may not."""
+        if self.spec.beat_path is None:
+            return None
+        now_s = time.clock_gettime(time.CLOCK_BOOTTIME)  # it goes on while the machine sleeps
+        try:
+            beat = self.spec.beat_path.stat().st_mtime_ns
+        except FileNotFoundError:
+            return "the lease of the instance was taken over"
+        except OSError:
+            beat = self.beat
+        if beat != self.beat:
+            self.beat, self.beat_seen_s = beat, now_s
+        silence_s = now_s - self.beat_seen_s
+        if silence_s < self.spec.beat_timeout_s:
+            return None
+        return f"the lease of the instance could not be renewed for {silence_s:.0f} s"
 
     def requested_stop(self) -> Stop | None:
         """A signal to the guard, of which a second one means at once, or the stop file."""

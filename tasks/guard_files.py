@@ -65,6 +65,11 @@ class GuardSpec:
     when_orphaned: str = "finish"
     #: The orchestrator; None to never be orphaned.
     parent: Identity | None = None
+    #: Touched whenever the lease of the instance was renewed, gone once it is lost; None: no other
+    #: machine can want the instance.
+    beat_path: Path | None = None
+    #: Seconds without a touch after which the client has to be gone: then the lease ends.
+    beat_timeout_s: float = 0.0
 
     def to_json(self) -> dict[str, Any]:
         """The document that the guard is started with; paths become absolute."""

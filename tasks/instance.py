@@ -3,6 +3,10 @@
 On the machine it is a file lock, whose descriptor the client's guard and the client inherit: it is
 free only when the client is gone. Across machines it is a lease in the records, which its holder
 keeps alive. No clock decides whether a lease is alive: whoever wants it watches whether it moves.
+
+A client outlives its orchestrator. So a keeper (`tasks/lease_keeper.py`) goes on renewing the lease
+while the lock is held, and the client's guard ends the client before a lease that nobody could
+renew runs out.
 """
 
 from __future__ import annotations
@@ -19,18 +23,28 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from core.errors import ParetoError, SetupError
+from core.errors import InputError, ParetoError, SetupError
+from core.layout import instance_beat_path
 from core.records import LeaseRecord, Owner, Records
-from tasks.owner import owner_lives, this_process
+from tasks.lease_keeper import Keeper, is_locked, touch
+from tasks.owner import is_here, owner_lives, this_process, was_here
 
 #: Seconds between two signs of life of a lease's holder.
 BEAT_S = 5.0
 #: Seconds without a sign of life after which a lease may be taken over.
 LEASE_S = 30.0
+#: Seconds for which a lease holds after its last sign of life while a client may still run: an
+#: outage of the records of that length ends no measurement, and a machine that is gone blocks its
+#: instance no longer, unless `pareto unlock` frees it before.
+TERM_S = 2 * 3600.0
+#: Seconds before that at which the guard ends its client, for the client to be gone in time.
+TERM_MARGIN_S = 300.0
 #: Seconds between two looks at somebody else's lease.
 LOOK_S = 0.5
 #: Seconds that a guard which has told its end may still need to be gone.
 FREE_S = 10.0
+#: Seconds that somebody's look at the lock may take: nobody is refused for that.
+GLIMPSE_S = 0.2
 #: Bytes of a lock file: what is written is padded to one size, so that no reader sees a mixture.
 _FILE_BYTES = 1024
 
@@ -55,7 +69,7 @@ class InstanceLock:
     #: Descriptor to hand on to the client's guard; None: not held.
     fd: int | None = None
 
-    def acquire(self, wait_s: float = 0.0) -> None:
+    def acquire(self, wait_s: float = GLIMPSE_S) -> None:
         """Take the lock; does nothing if it is held already.
 
         Raises:
@@ -121,12 +135,16 @@ class Lease:
     wanted: Wanted
     owner: Owner = field(default_factory=this_process)
     label: str | None = None
-    client_until: float | None = None
+    #: Whether a client may be running.
+    has_client: bool = False
+    #: Touched at each sign of life; None: nobody looks.
+    beat_path: Path | None = None
     is_lost: bool = False
     on_lost: Callable[[str], None] = lambda _reason: None
+    clock: Callable[[], float] = time.time
     _end: threading.Event = field(default_factory=threading.Event)
 
-    def acquire(self, clock: Callable[[], float] = time.time) -> None:
+    def acquire(self) -> None:
         """Take the lease, or take it over from a holder that died.
 
         Raises:
@@ -136,20 +154,20 @@ class Lease:
         held = self.records.take_lease(name, self.wanted.campaign, self.owner)
         if held.owner == self.owner:
             return
-        if not _may_take_over(self.records, held, clock):
+        if not _may_take_over(self.records, held, self.clock):
             raise SetupError(_refusal(self.wanted, _told(held)))
         latest = self.records.take_lease(name, self.wanted.campaign, self.owner, seen=held)
         if latest.owner != self.owner:
             raise SetupError(_refusal(self.wanted, _told(latest)))
 
-    def tell(self, label: str | None, client_until: float | None) -> None:
-        """Write down at which point the holder is, and how long a client may run there."""
-        self.label, self.client_until = label, client_until
-        self._beat()
+    def tell(self, label: str | None, *, has_client: bool) -> None:
+        """Write down at which point the holder is, and whether a client may run there."""
+        self.label, self.has_client = label, has_client
+        self.beat()
 
     @contextmanager
     def kept_alive(self, on_lost: Callable[[str], None]) -> Iterator[None]:
-        """Keep it alive while the block lasts, then give it back.
+        """Keep it alive while the block lasts, then give it back unless a client may still run.
 
         Args:
             on_lost: Told why, if another campaign took it over.
@@ -162,19 +180,23 @@ class Lease:
         finally:
             self._end.set()
             thread.join()
-            self.records.drop_lease(self.wanted.instance, self.owner)
+            if not self.has_client:
+                self.records.drop_lease(self.wanted.instance, self.owner)
 
     def _beats(self) -> None:
         while not self._end.wait(BEAT_S):
             try:
-                self._beat()
+                self.beat()
             except ParetoError:  # the records are away for now; the next beat may reach them
                 continue
 
-    def _beat(self) -> None:
+    def beat(self) -> None:
+        """Say that the holder lives; tell `on_lost` once if the lease is no longer its own."""
         name = self.wanted.instance
-        alive = self.records.beat_lease(name, self.owner, self.label, self.client_until)
-        if not alive and not self.is_lost:
+        until = self.clock() + TERM_S if self.has_client else None
+        if self.records.beat_lease(name, self.owner, self.label, until):
+            touch(self.beat_path)
+        elif not self.is_lost:
             self.is_lost = True
             self.on_lost(f"the lease of instance {name} was taken over by another campaign")
 
@@ -185,17 +207,30 @@ class Hold:
 
     lock: InstanceLock
     lease: Lease
+    #: Renews the lease of a client that outlives us; None: no other machine can want the instance.
+    keeper: Keeper | None = None
 
     @classmethod
     def of(cls, wanted: Wanted, path: Path, records: Records) -> Hold:
         """Neither is taken yet."""
-        return cls(InstanceLock(wanted, path), Lease(records, wanted))
+        lock, lease = InstanceLock(wanted, path), Lease(records, wanted)
+        if records.url.get_backend_name() == "sqlite":  # of one machine, where the lock is enough
+            return cls(lock, lease)
+        lease.beat_path = instance_beat_path(path)
+        url = records.url.render_as_string(hide_password=False)
+        keeper = Keeper(url, wanted.instance, lease.owner, path, lease.beat_path, BEAT_S, TERM_S)
+        return cls(lock, lease, keeper)
 
-    def tell(self, label: str | None, client_until: float | None = None) -> None:
-        """Write down at which point the holder is, and how long a client may run there."""
+    @property
+    def beat_path(self) -> Path | None:
+        """What a client's guard watches; see `GuardSpec`."""
+        return self.lease.beat_path
+
+    def tell(self, label: str | None, *, has_client: bool = False) -> None:
+        """Write down at which point the holder is, and whether a client may run there."""
         if self.lock.fd is not None:
             self.lock.tell(label)
-        self.lease.tell(label, client_until)
+        self.lease.tell(label, has_client=has_client)
 
     @contextmanager
     def held(self, on_lost: Callable[[str], None]) -> Iterator[None]:
@@ -212,31 +247,76 @@ class Hold:
         except SetupError:
             if not self.lock.is_left_by_us():
                 raise
+            self.lease.has_client = True
         try:
             self.lease.acquire()
-            with self.lease.kept_alive(on_lost):
+            self.lease.beat()
+            with self._kept(), self.lease.kept_alive(on_lost):
                 yield
         finally:
             self.lock.release()
 
+    @contextmanager
+    def _kept(self) -> Iterator[None]:
+        """The keeper stands by while the block lasts, and goes on if that left a client."""
+        if self.keeper is None:
+            yield
+            return
+        self.keeper.start()
+        try:
+            yield
+        finally:
+            self.keeper.leave(to_go_on=self.lease.has_client)
+
     def settled(self) -> None:
         """Take the lock from the client of an earlier run, which has ended."""
         self.lock.acquire(FREE_S)
+        self.lease.has_client = False
+
+
+def free(records: Records, held: LeaseRecord, lock: Path, reason: str) -> None:
+    """Take a lease from a machine that is gone, before its term.
+
+    Args:
+        records: The records.
+        held: The lease.
+        lock: The instance's lock file on this machine.
+        reason: Why, for the records.
+
+    Raises:
+        InputError: its holder shows signs of life, or its client runs on this machine.
+    """
+    who = f"process {held.owner.pid} on {held.owner.host}"
+    stop = f"`pareto cancel {held.campaign}` ends it"
+    if owner_lives(held.owner) or not _is_still(records, held):
+        raise InputError(f"instance {held.instance}: {who} is alive and measures it; {stop}")
+    if is_here(held.owner) and is_locked(lock):
+        raise InputError(f"instance {held.instance}: a client left by {who} still runs; {stop}")
+    if not records.free_lease(held, reason):
+        raise InputError(f"instance {held.instance}: its lease moved just now; look again")
 
 
 def _may_take_over(records: Records, held: LeaseRecord, clock: Callable[[], float]) -> bool:
     """Whether a lease's holder is dead, and no client of its can be running.
 
-    On the holder's own machine the lock file says whether its client is gone.
+    On the holder's own machine the lock file says whether its client is gone, and a restart of the
+    machine ends both. Two machines may have one name, so signs of life are watched for even then.
     """
-    if held.owner.host == this_process().host:
+    if is_here(held.owner):
         return not owner_lives(held.owner)
+    if not _is_still(records, held):
+        return False
+    return was_here(held.owner) or held.client_until is None or clock() > held.client_until
+
+
+def _is_still(records: Records, held: LeaseRecord) -> bool:
+    """Whether a lease shows no sign of life; looks for as long as one may take."""
     deadline_s = time.monotonic() + LEASE_S
     while time.monotonic() < deadline_s:
         if records.lease(held.instance) != held:
             return False
         time.sleep(LOOK_S)
-    return held.client_until is None or clock() > held.client_until
+    return True
 
 
 def _holder_lives(holder: dict[str, Any]) -> bool:
@@ -248,19 +328,33 @@ def _holder_lives(holder: dict[str, Any]) -> bool:
 
 
 def _told(held: LeaseRecord) -> dict[str, Any]:
-    return {**vars(held.owner), "campaign": held.campaign, "since": held.since, "label": held.label}
+    return {**vars(held), **vars(held.owner)}
 
 
 def _refusal(wanted: Wanted, holder: dict[str, Any]) -> str:
-    """Who holds an instance, since when, and at which point."""
+    """Who holds an instance, since when, at which point, and what to do if it is dead."""
     head = f"instance {wanted.instance!r} is being measured by another campaign"
     tail = "one at a time may load it"
     if not {"campaign", "pid", "host", "since"} <= holder.keys():
         return f"{head}; {tail}"
-    since = datetime.fromtimestamp(holder["since"], UTC).strftime("%Y-%m-%d %H:%M:%SZ")
     where = f" at point {holder['label']}," if holder.get("label") else ""
-    alive = "" if _holder_lives(holder) or holder["host"] != this_process().host else ", now gone"
+    is_gone = holder["host"] == this_process().host and not _holder_lives(holder)
     return (
-        f"{head}: {holder['campaign']},{where} since {since}, process {holder['pid']} on"
-        f" {holder['host']}{alive}; {tail}"
+        f"{head}: {holder['campaign']},{where} since {_moment(holder['since'])}, process"
+        f" {holder['pid']} on {holder['host']}{', now gone' if is_gone else ''}; {tail}"
+        + _way_out(holder)
     )
+
+
+def _way_out(holder: dict[str, Any]) -> str:
+    """How a lease is freed whose machine shows no sign of life."""
+    if not holder.get("client_until"):
+        return ""
+    return (
+        f"; without a sign of life its lease ends at {_moment(holder['client_until'])}, or with"
+        f" `pareto unlock {holder['campaign']} --reason …` once that machine is known to be off"
+    )
+
+
+def _moment(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%SZ")

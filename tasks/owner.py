@@ -16,8 +16,16 @@ def this_process() -> Owner:
     )
 
 
+def is_here(owner: Owner) -> bool:
+    """Whether the owner is, or was, a process of this boot of this machine; names may change."""
+    return owner.boot_id == boot_id()
+
+
+def was_here(owner: Owner) -> bool:
+    """Whether the owner is of this machine, be it before a restart of it, which ended it."""
+    return is_here(owner) or owner.host == socket.gethostname()
+
+
 def owner_lives(owner: Owner) -> bool:
     """Whether the owner is a living process of this machine and boot."""
-    if (owner.host, owner.boot_id) != (socket.gethostname(), boot_id()):
-        return False
-    return is_running(Identity(owner.pid, owner.start_time))
+    return is_here(owner) and is_running(Identity(owner.pid, owner.start_time))

@@ -23,6 +23,8 @@ MARKER = "PARETO_ATTEMPT"
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - the client's choice, not ours
 #: The names that the client and Python's multiprocessing give to what they leave there.
 _SHARED_NAME = re.compile(rb"/dev/shm/((?:benchmark_|zmq_|sem\.mp-)[A-Za-z0-9_.-]+)")
+#: Inode of the machine's own pid namespace (PROC_PID_INIT_INO of Linux).
+INITIAL_PIDS = 0xEFFFFFFC
 #: A mapped semaphore shows a temporary name; its inode leads to the lasting one.
 _SEMAPHORE_INODE = re.compile(rb"(\d+) +/dev/shm/sem\.")
 
@@ -48,8 +50,13 @@ class Process(NamedTuple):
 
 
 def boot_id() -> str:
-    """Identifies the time since the last boot."""
-    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    """Identifies within what a pid means one process: this boot of this machine, or this container.
+
+    A container has pids of its own, which end with it.
+    """
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    namespace = os.stat("/proc/self/ns/pid").st_ino
+    return boot if namespace == INITIAL_PIDS else f"{boot}.{namespace}"
 
 
 def read_process(pid: int) -> Process | None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests import session
+from tests.postgres import Postgres, running_postgres
 
 _REPOSITORY = Path(__file__).resolve().parents[1]
 
@@ -49,6 +51,22 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_unconfigure(config: pytest.Config) -> None:
     """End what the workers shared."""
     session.end(config)
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    """A PostgreSQL server for the tests of this process, started when the first one asks."""
+    with running_postgres() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def postgres_url(request: pytest.FixtureRequest) -> str:
+    """Address of a PostgreSQL server where schemas may be made: the one named, or our own."""
+    if given := os.environ.get("PARETO_TEST_POSTGRES_URL"):
+        return given
+    server: Postgres = request.getfixturevalue("postgres")
+    return server.url
 
 
 @pytest.fixture(scope="session")

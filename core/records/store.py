@@ -457,6 +457,27 @@ class Records:
             )
             return cast("CursorResult[Any]", changed).rowcount == 1
 
+    def leases(self) -> tuple[LeaseRecord, ...]:
+        """Who measures which instance, by name."""
+        with self._read() as session:
+            rows = session.scalars(select(LeaseRow).order_by(LeaseRow.instance))
+            return tuple(lease_record(row) for row in rows)
+
+    def free_lease(self, seen: LeaseRecord, reason: str) -> bool:
+        """Take a lease from its holder for a reason; False: it is no longer as it was seen to be.
+
+        The reason goes on record with the campaign that held it.
+        """
+        with self._write() as session:
+            row = session.get(LeaseRow, seen.instance)
+            if row is None or lease_record(row) != seen:
+                return False
+            session.delete(row)
+            campaign = self._campaign_row(session, seen.campaign)
+            payload = {**asdict(seen), "reason": reason}
+            self._log(session, campaign.id, "instance.freed", payload)
+            return True
+
     def drop_lease(self, instance: str, owner: Owner) -> None:
         """Give a lease back, if it is still the owner's."""
         with self._write() as session:

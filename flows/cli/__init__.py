@@ -30,6 +30,7 @@ from flows.cli.runs import runs
 from flows.cli.serve import serve
 from flows.cli.status import status
 from flows.cli.submit import submit
+from flows.cli.unlock import unlock
 from flows.cli.verify import verify
 
 
@@ -50,7 +51,7 @@ app = cyclopts.App(
 for _command in (
     *(init, plan, check, calibrate, run, status, retry, runs),
     *(serve, submit, notify_test),
-    *(pause, resume, cancel, drift, rebase, verify, relocate, demo),
+    *(pause, resume, cancel, unlock, drift, rebase, verify, relocate, demo),
 ):
     app.command(_command)
 db = cyclopts.App(name="db", help="Look after the records database.")

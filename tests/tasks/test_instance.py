@@ -144,19 +144,22 @@ def test_a_dead_holder_elsewhere_loses_it_after_the_lease(
         told: list[str] = []
         elsewhere.on_lost = told.append
         for _ in range(2):
-            elsewhere.tell("c0064", None)
+            elsewhere.tell("c0064", has_client=False)
         assert told == ["the lease of instance box was taken over by another campaign"]
 
 
 def test_a_client_that_may_still_run_elsewhere_is_waited_for(
     records: Records, elsewhere: Lease
 ) -> None:
-    """Its orchestrator is dead, but a client was to run until a time: not before that."""
-    elsewhere.tell("c0064", 1000.0)
-    mine = Lease(records, Wanted("box", "one", "x"))
-    with pytest.raises(SetupError, match="far, at point c0064"):
-        mine.acquire(clock=lambda: 999.0)
-    mine.acquire(clock=lambda: 1001.0)
+    """Its orchestrator is dead, but a client may run until the lease's term: not before that."""
+    elsewhere.clock = lambda: 1000.0
+    elsewhere.tell("c0064", has_client=True)
+    mine = Lease(records, Wanted("box", "one", "x"), clock=lambda: 999.0 + module.TERM_S)
+    way_out = "its lease ends at 1970-01-01 02:16:40Z, or with `pareto unlock far --reason"
+    with pytest.raises(SetupError, match=f"far, at point c0064.*{way_out}"):
+        mine.acquire()
+    mine.clock = lambda: 1001.0 + module.TERM_S
+    mine.acquire()
     assert records.lease("box").campaign == "one"
 
 
@@ -165,6 +168,7 @@ def test_a_dead_holder_here_loses_it_at_once(records: Records) -> None:
     dead = Lease(records, Wanted("box", "dead", "x"))
     dead.owner = replace(this_process(), start_time=1)
     dead.acquire()
+    dead.tell("c0064", has_client=True)
     Lease(records, Wanted("box", "one", "x")).acquire()
     assert records.lease("box").campaign == "one"
     assert os.getpid() == records.lease("box").owner.pid
