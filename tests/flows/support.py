@@ -34,6 +34,8 @@ from tasks.rehearsal.process import running_endpoint
 T = TypeVar("T")
 
 ROOT = Path(flows.__path__[0]).parent
+#: What stands before every program of a place that says to be another machine.
+SHIM = Path(__file__).parents[1] / "faults" / "shim"
 #: Seconds after which a test has hung; a busy machine is slow.
 PATIENCE_S = 120.0
 #: Rows of the performance dataset, and of the accuracy dataset: more than the highest level, so
@@ -141,6 +143,8 @@ class Place:
     prefect_api_url: str
     name: str = "curve"  # of the campaign
     url: str = "http://127.0.0.1:9"  # of the endpoint; the default is nobody's
+    database: str | None = None  # address of records that it shares; default: its own SQLite file
+    machine: str | None = None  # name of the machine that it says to be; default: this one
 
     @property
     def file(self) -> Path:
@@ -166,6 +170,8 @@ class Place:
         """Write the campaign file: this text, or a whole campaign with sections merged in."""
         if text is None:
             sections = {"campaign": self.name, **sections}
+            if self.database is not None:
+                sections = merged(sections, {"records": {"database": self.database}})
             text = yaml.safe_dump(campaign_dict(self.url, **sections), sort_keys=False)
         self.file.write_text(text)
         return self.file
@@ -175,9 +181,11 @@ class Place:
     def env(self, **variables: str) -> dict[str, str]:
         """Environment of the command: this server, this place, nothing of the caller's."""
         ours = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+        elsewhere = {} if self.machine is None else {"PARETO_TEST_MACHINE": self.machine}
         return {
             **ours,
-            "PYTHONPATH": str(ROOT),
+            **elsewhere,
+            "PYTHONPATH": str(ROOT) if self.machine is None else f"{SHIM}:{ROOT}",
             "PREFECT_API_URL": self.prefect_api_url,
             "PREFECT_HOME": str(self.folder / "prefect-home"),
             "PARETO_STATE_DIR": str(self.folder / "state"),
@@ -206,11 +214,11 @@ class Place:
     @property
     def records(self) -> Records:
         """The records."""
-        return open_records(f"sqlite:///{self.data / 'pareto.db'}")
+        return open_records(self.database or f"sqlite:///{self.data / 'pareto.db'}")
 
     def points(self) -> dict[str, PointRecord]:
         """The points on record by label, in run order; empty before there is a record."""
-        if not (self.data / "pareto.db").is_file():
+        if self.database is None and not (self.data / "pareto.db").is_file():
             return {}
         if self.name not in {campaign.name for campaign in self.records.campaigns()}:
             return {}

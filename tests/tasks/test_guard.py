@@ -176,6 +176,42 @@ def end_of(status: GuardStatus) -> GuardEnd:
     return status.end
 
 
+# The lease of the instance
+
+WORKS = "perform(); [(bar(n % 9), time.sleep(0.05)) for n in range(10**6)]"
+
+
+def test_a_lease_that_is_renewed_ends_nothing(attempt: Attempt) -> None:
+    beat = attempt.folder / "beat"
+    beat.touch()
+    attempt.start(WORKS, beat_path=beat, beat_timeout_s=1.0)
+    for moment in range(20):
+        os.utime(beat, (moment, moment))
+        time.sleep(0.1)
+    assert attempt.status().state is GuardState.RUNNING
+
+
+def test_a_client_is_gone_before_its_lease_runs_out(attempt: Attempt) -> None:
+    """Nobody renewed it, so another machine is about to load the instance."""
+    beat = attempt.folder / "beat"
+    beat.touch()
+    status = attempt.run(WORKS, beat_path=beat, beat_timeout_s=0.5)
+    assert end_of(status).ended_by is EndedBy.STOP_REQUEST
+    assert "the lease of the instance could not be renewed for" in end_of(status).reason
+
+
+def test_a_client_ends_once_its_lease_is_lost(attempt: Attempt) -> None:
+    beat = attempt.folder / "beat"
+    beat.touch()
+    attempt.start(WORKS, beat_path=beat, beat_timeout_s=600.0)
+    beat.unlink()
+    end = end_of(attempt.follow())
+    assert (end.ended_by, end.reason) == (
+        EndedBy.STOP_REQUEST,
+        "the lease of the instance was taken over",
+    )
+
+
 # Runs that end by themselves
 
 

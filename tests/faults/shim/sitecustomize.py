@@ -1,4 +1,4 @@
-"""Put before every program of a test: a clock that can be set, a file system without rename.
+"""Put before every program of a test: another clock, machine, or a file system without rename.
 
 Only the wall clock is set, as an administrator does: monotonic clocks and the times of files are
 the machine's.
@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import errno
 import os
+import socket
 import time
+from pathlib import Path
 
 _real_time = time.time
 _real_replace = os.replace
@@ -28,6 +30,19 @@ def _replace(source, target, **options):
     return _real_replace(source, target, **options)
 
 
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+_real_read_text = Path.read_text
+
+
+def _read_text(path, *arguments, **options):
+    if path == _BOOT_ID:
+        return f"boot of {os.environ['PARETO_TEST_MACHINE']}\n"
+    return _real_read_text(path, *arguments, **options)
+
+
+if "PARETO_TEST_MACHINE" in os.environ:
+    socket.gethostname = lambda: os.environ["PARETO_TEST_MACHINE"]
+    Path.read_text = _read_text
 if "PARETO_TEST_CLOCK" in os.environ:
     time.time = _time
 if "PARETO_TEST_NO_RENAME" in os.environ:
