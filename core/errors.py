@@ -33,6 +33,10 @@ class SetupError(ParetoError):
     exit_code: ClassVar[int] = 3
 
 
+class ClientMissingError(SetupError):
+    """Install the official client on the machine that measures; whoever can waits for it."""
+
+
 class ExecutionError(ParetoError):
     """The run was stopped by a failure that would repeat; look at the findings named."""
 

@@ -50,6 +50,7 @@ __all__ = [
     "attempt_path",
     "instance_beat_path",
     "instance_lock_path",
+    "worker_folder",
 ]
 
 #: The records database in the data folder.
@@ -202,6 +203,11 @@ def instance_lock_path(instance: str, environ: Mapping[str, str]) -> Path:
         environ: The environment: `PARETO_STATE_DIR`, else the XDG state folder.
     """
     return _state_folder(environ) / "instances" / f"{_safe(instance)}.lock"
+
+
+def worker_folder(instance: str, environ: Mapping[str, str]) -> Path:
+    """Where the worker beside an instance keeps its log and Prefect's files."""
+    return _state_folder(environ) / "workers" / _safe(instance)
 
 
 def instance_beat_path(lock: Path) -> Path:

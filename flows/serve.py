@@ -19,7 +19,7 @@ from flows.submission import CAMPAIGN, HOST_TAG, RETRY
 
 def main() -> None:
     """Serve until this process is ended; its campaigns end with it, and go on at its next start."""
-    about = {CAMPAIGN: _about_campaigns(), RETRY: "Runs failed points of a campaign again."}
+    about = {CAMPAIGN: about_campaigns(), RETRY: "Runs failed points of a campaign again."}
     serve(
         _deployment(campaign, CAMPAIGN, about[CAMPAIGN]),
         _deployment(retry_points, RETRY, about[RETRY]),
@@ -36,7 +36,7 @@ def _deployment(flow: Flow, name: str, about: str) -> RunnerDeployment:  # type:
     )
 
 
-def _about_campaigns() -> str:
+def about_campaigns() -> str:
     """What a campaign's YAML may say, for the page of the deployment."""
     return (
         f"Runs a campaign from its YAML. Pressing *Run* again continues it.\n\n{reference_text()}"

@@ -40,7 +40,7 @@ def run_service(folder: Path, database: str, at: At, tell: Callable[[str], None]
     Raises:
         SetupError: no server, or the records can't be opened.
     """
-    stop = _on_signals()
+    stop = on_signals()
     upgrade(database)
     os.environ[DATABASE_ENV] = database
     os.environ.setdefault("PREFECT_RUNNER_POLL_FREQUENCY", str(_POLL_S))
@@ -65,7 +65,8 @@ def run_service(folder: Path, database: str, at: At, tell: Callable[[str], None]
     tell("stopped; campaigns that were running go on when the service starts again")
 
 
-def _on_signals() -> threading.Event:
+def on_signals() -> threading.Event:
+    """An event that SIGINT and SIGTERM set."""
     stop = threading.Event()
 
     def ask(_number: int, _frame: FrameType | None) -> None:

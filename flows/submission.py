@@ -8,9 +8,10 @@ from __future__ import annotations
 import hashlib
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from core.errors import InputError, SetupError
 from core.records import Records, open_records
@@ -24,6 +25,8 @@ from tasks.prefect_server import known_api_url
 #: Names of the flows, of their deployments, and of both together as Prefect looks them up.
 CAMPAIGN, RETRY = "campaign", "retry-points"
 CAMPAIGN_DEPLOYMENT = f"{CAMPAIGN}/{CAMPAIGN}"
+#: Name of the state of a run that waits for the client to be installed where it is to run.
+AWAITING_CLIENT = "AwaitingClient"
 #: Tag of a deployment that names the machine which serves it.
 HOST_TAG = "host:"
 #: States of a run that is not over.
@@ -41,6 +44,7 @@ class Submitted:
     run: FlowRun
     joined: bool
     records: Records
+    note: str = ""  # what it waits for, if that is known
 
 
 def marks(ready: Prepared) -> list[str]:
@@ -75,9 +79,7 @@ def submit(api: PrefectApi, ready: Prepared, points: Sequence[str] | None) -> Su
         SetupError: nobody serves campaigns there, or its surroundings there don't fit.
     """
     _refuse_secrets(ready)
-    deployment = api.deployment(CAMPAIGN_DEPLOYMENT)
-    if deployment is None:
-        raise SetupError(f"nobody serves campaigns at {api.ui_url}; start `pareto serve` there")
+    deployment = _deployment(api, ready)
     records = open_records(ready.paths.database_url)
     name = recorded_in(records, ready).name
     states = {point.state for point in records.points_with_attempts(name)}
@@ -85,10 +87,34 @@ def submit(api: PrefectApi, ready: Prepared, points: Sequence[str] | None) -> Su
         return None
     if running := _same(api.runs(tags=marks(ready)[:1], states=_ACTIVE), ready):
         return Submitted(running, joined=True, records=records)
-    if f"{HOST_TAG}{socket.gethostname()}" not in deployment.get("tags", ()):
-        _check_there(api, deployment["id"], ready)
+    note = ""
+    is_here = f"{HOST_TAG}{socket.gethostname()}" in deployment.get("tags", ())
+    if not is_here and not _is_busy(api, deployment, ready):
+        note = _check_there(api, deployment["id"], ready)
     run = _created(api, deployment["id"], ready, points)
-    return Submitted(run, joined=False, records=records)
+    return Submitted(run, joined=False, records=records, note=note)
+
+
+def _deployment(api: PrefectApi, ready: Prepared) -> dict[str, Any]:
+    """Who runs the campaign: the worker beside its instance, else the service.
+
+    Raises:
+        SetupError: nobody does.
+    """
+    instance = ready.campaign.instance.name
+    for name in (f"{CAMPAIGN}/{instance}", CAMPAIGN_DEPLOYMENT):
+        if (found := api.deployment(name)) is not None:
+            return found
+    raise SetupError(
+        f"nobody runs campaigns of {instance} at {api.ui_url}; start `pareto serve` there, or"
+        f" `pareto worker {instance}` beside the instance"
+    )
+
+
+def _is_busy(api: PrefectApi, deployment: Mapping[str, Any], ready: Prepared) -> bool:
+    """Whether a worker measures now: a check would wait for that, and disturb it."""
+    is_worker = deployment.get("work_pool_name") is not None
+    return is_worker and bool(api.runs(tags=marks(ready)[1:2], states=_ACTIVE))
 
 
 def _same(runs: Sequence[FlowRun], ready: Prepared) -> FlowRun | None:
@@ -115,8 +141,11 @@ def _created(
     return api.create_run(deployment_id, parameters, name=title, tags=marks(ready), once=digest)
 
 
-def _check_there(api: PrefectApi, deployment_id: str, ready: Prepared) -> None:
+def _check_there(api: PrefectApi, deployment_id: str, ready: Prepared) -> str:
     """Let the machine that would measure say whether it has all that the campaign names.
+
+    Returns:
+        What its run will wait for; nothing if it can begin.
 
     Raises:
         SetupError: it lacks something, or does not say.
@@ -128,15 +157,20 @@ def _check_there(api: PrefectApi, deployment_id: str, ready: Prepared) -> None:
     )
     deadline_s = time.monotonic() + CHECK_TIMEOUT_S
     while run is not None and not run.is_final:
+        if run.state_name == AWAITING_CLIENT:
+            api.set_state(run.id, "CANCELLED", "Cancelled", run.message)
+            return run.message
         if time.monotonic() > deadline_s:
             raise SetupError(
-                f"the machine that serves campaigns is busy; see {api.run_url(run.id)}"
+                "the machine that runs campaigns is busy, or its worker is not running; see"
+                f" {api.run_url(run.id)}"
             )
         time.sleep(LOOK_S)
         run = api.run(run.id)
     if run is None or run.state_type != "COMPLETED":
         reason = "its check was deleted" if run is None else run.message
         raise SetupError(f"where campaigns are run, this one can't be: {reason}")
+    return ""
 
 
 def _parameters(ready: Prepared) -> dict[str, object]:

@@ -17,7 +17,7 @@ from typing import Any
 import yaml
 
 from core.client_config import check_template
-from core.errors import SetupError
+from core.errors import ClientMissingError, SetupError
 
 #: Seconds for one small command; the real client needs 3–4 s for each (`shared` measurements).
 COMMAND_TIMEOUT_S = 120.0
@@ -47,14 +47,19 @@ def inspect_client(
     """Ask the installed client for its version and its templates, side by side.
 
     Raises:
-        SetupError: the command is missing, fails, or prints no usable template.
+        ClientMissingError: the command is missing, or can't even tell its version.
+        SetupError: it prints no usable template.
     """
     with ThreadPoolExecutor(max_workers=len(templates) + 1) as pool:
         version = pool.submit(run_command, [*command, "--version"], env)
         found = {name: pool.submit(_template, command, name, env) for name in templates}
+        try:
+            known = version.result()
+        except SetupError as problem:
+            raise ClientMissingError(str(problem)) from None
         return InstalledClient(
             command=tuple(command),
-            version=_last_line(version.result()),
+            version=_last_line(known),
             templates={name: template.result() for name, template in found.items()},
         )
 

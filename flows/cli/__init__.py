@@ -32,6 +32,7 @@ from flows.cli.status import status
 from flows.cli.submit import submit
 from flows.cli.unlock import unlock
 from flows.cli.verify import verify
+from flows.cli.worker import worker
 
 
 def _version() -> str:
@@ -50,7 +51,7 @@ app = cyclopts.App(
 )
 for _command in (
     *(init, plan, check, calibrate, run, status, retry, runs),
-    *(serve, submit, notify_test),
+    *(serve, worker, submit, notify_test),
     *(pause, resume, cancel, unlock, drift, rebase, verify, relocate, demo),
 ):
     app.command(_command)

@@ -40,6 +40,8 @@ def submit(file: Path, *, points: str | None = None, watch: bool = False) -> int
     print(
         f"{name}: {how}, {len(ready.plan.points)} points\n{api.run_url(found.run.id)}", flush=True
     )
+    if found.note:
+        print(found.note)
     return _watched(api, ready, found) if watch else 0
 
 

@@ -1,0 +1,78 @@
+"""The process that takes the runs submitted for one instance, one at a time.
+
+`python -m flows.work`; `pareto worker` starts it, and starts it again when it ends. Each instance
+has a work pool of its own, and deployments `campaign/INSTANCE` and `retry-points/INSTANCE` that
+lead to it, so that whatever is submitted for an instance runs beside it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+
+from prefect import get_client
+from prefect.client.schemas.actions import WorkPoolCreate
+from prefect.deployments.runner import RunnerDeployment
+from prefect.flows import Flow
+from prefect.types.entrypoint import EntrypointType
+from prefect.utilities.processutils import setup_signal_handlers_worker
+from prefect.workers.process import ProcessWorker
+
+from flows.deployments import campaign, retry_points
+from flows.serve import about_campaigns
+from flows.submission import HOST_TAG
+from flows.worker import FOLDER_ENV, INSTANCE_ENV, pool_of
+
+#: Runs that a worker takes at a time: one campaign at a time may load an instance.
+_AT_A_TIME = 1
+
+
+def main() -> None:
+    """Work until this process is ended; the client of a run that this ends goes on."""
+    instance, folder = os.environ[INSTANCE_ENV], os.environ[FOLDER_ENV]
+    setup_signal_handlers_worker(os.getpid(), f"the worker of {instance}", print)
+    asyncio.run(_work(instance, folder))
+
+
+async def _work(instance: str, folder: str) -> None:
+    await _make_pool(instance)
+    about = "Runs failed points of a campaign again."
+    for deployment in (
+        _deployment(campaign, instance, folder, about_campaigns()),
+        _deployment(retry_points, instance, folder, about),
+    ):
+        await deployment.aapply()
+    worker = ProcessWorker(
+        name=f"{instance} on {socket.gethostname()}",
+        work_pool_name=pool_of(instance),
+        limit=_AT_A_TIME,
+    )
+    await worker.start()
+
+
+async def _make_pool(instance: str) -> None:
+    """Make the instance's work pool, or bring it up to date."""
+    pool = WorkPoolCreate(
+        name=pool_of(instance),
+        type="process",
+        description=f"What is submitted for instance {instance}.",
+        base_job_template=ProcessWorker.get_default_base_job_template(),
+    )
+    async with get_client() as client:
+        await client.create_work_pool(pool, overwrite=True)
+
+
+def _deployment(flow: Flow, instance: str, folder: str, about: str) -> RunnerDeployment:  # type: ignore[type-arg]
+    return flow.to_deployment(  # type: ignore[return-value]
+        name=instance,
+        description=about,
+        tags=[f"{HOST_TAG}{socket.gethostname()}", f"instance:{instance}"],
+        work_pool_name=pool_of(instance),
+        job_variables={"working_dir": folder},
+        entrypoint_type=EntrypointType.MODULE_PATH,
+    )
+
+
+if __name__ == "__main__":
+    main()
