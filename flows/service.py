@@ -61,7 +61,7 @@ def run_service(folder: Path, database: str, at: At, tell: Callable[[str], None]
                 with suppress(SetupError):  # the next look tries again
                     revived(home, at)
 
-        keep_running(_RUNNER, home / "runner.log", stop, tell, look)
+        keep_running(_RUNNER, home / "runner.log", stop, tell, look, home / "alive")
     tell("stopped; campaigns that were running go on when the service starts again")
 
 

@@ -71,7 +71,7 @@ def run_worker(
         tell(line)
     tell(f"records   {shown(records.url)}")
     tell(f"takes what is submitted for {instance} at {api.ui_url}")
-    keep_running(_WORK, home / "worker.log", stop, tell)
+    keep_running(_WORK, home / "worker.log", stop, tell, alive=home / "alive")
     tell("stopped; a client that was running goes on, and the next worker takes it in")
 
 

@@ -25,6 +25,7 @@ def keep_running(
     stop: threading.Event,
     tell: Callable[[str], None],
     look: Callable[[], None] = lambda: None,
+    alive: Path | None = None,
 ) -> None:
     """Run `python -m module` until `stop` is set, again and again.
 
@@ -34,6 +35,7 @@ def keep_running(
         stop: Set when it is to end.
         tell: Takes a line when it ended by itself.
         look: Called between looks, e.g. to care for what it depends on.
+        alive: Touched at each look that finds it running, for health checks.
     """
     pause_s = FIRST_PAUSE_S
     while not stop.is_set():
@@ -42,6 +44,8 @@ def keep_running(
         try:
             while process.poll() is None and not stop.wait(LOOK_S):
                 look()
+                if alive is not None:
+                    alive.touch()
         finally:
             _end(process)
         if stop.is_set():

@@ -42,7 +42,7 @@ class Postgres:
     @property
     def url(self) -> str:
         """Its own database, through the socket."""
-        return f"postgresql://pareto@/postgres?host={self.folder}&port={self.port}"
+        return f"postgresql://postgres@/postgres?host={self.folder}&port={self.port}"
 
     def url_of(self, database: str) -> str:
         """Another of its databases, through the socket."""
@@ -60,7 +60,7 @@ def running_postgres(password: str | None = None) -> Iterator[Postgres]:
     """A fresh server while the block lasts.
 
     Args:
-        password: Of the superuser `pareto`, asked for on 127.0.0.1; None: nobody is asked.
+        password: Of the superuser `postgres`, asked for on 127.0.0.1; None: nobody is asked.
     """
     # Not pytest's folder: its name may be too long for a socket, and only its owner may enter it.
     folder = Path(tempfile.mkdtemp(prefix="pareto-pg-"))
@@ -69,7 +69,7 @@ def running_postgres(password: str | None = None) -> Iterator[Postgres]:
         os.chown(folder, user, -1)
     try:
         programs = for_user(postgres_programs(), user, folder)
-        create = [programs / "initdb", "-D", folder / "data", "-U", "pareto"]
+        create = [programs / "initdb", "-D", folder / "data", "-U", "postgres"]
         create += ["--auth-local=trust", "--no-sync", "--locale=C", "--encoding=UTF8"]
         create += [f"--auth-host={'trust' if password is None else 'scram-sha-256'}"]
         if password is not None:
