@@ -77,7 +77,12 @@ def offline_note(rows: Sequence[PointRow], c_max: int) -> str | None:
 
 def campaign_state(points: Sequence[PointRecord], wish: Wish | None = None) -> str:
     """One word for a campaign: valid, running, paused, or what is missing."""
-    states = {point.state for point in points}
+    return state_word([point.state for point in points], wish)
+
+
+def state_word(of_points: Sequence[PointState], wish: Wish | None = None) -> str:
+    """One word for a campaign whose points are in these states."""
+    states = set(of_points)
     if states == {PointState.VALID}:
         return "valid"
     if PointState.RUNNING in states:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+from typing import Any
 
 from prefect import get_client
 from prefect.client.schemas.actions import WorkPoolCreate
@@ -42,7 +43,7 @@ async def _work(instance: str, folder: str) -> None:
         _deployment(campaign, instance, folder, about_campaigns()),
         _deployment(retry_points, instance, folder, about),
     ):
-        await deployment.aapply()
+        await (await deployment).aapply()
     worker = ProcessWorker(
         name=f"{instance} on {socket.gethostname()}",
         work_pool_name=pool_of(instance),
@@ -63,8 +64,10 @@ async def _make_pool(instance: str) -> None:
         await client.create_work_pool(pool, overwrite=True)
 
 
-def _deployment(flow: Flow, instance: str, folder: str, about: str) -> RunnerDeployment:  # type: ignore[type-arg]
-    return flow.to_deployment(  # type: ignore[return-value]
+async def _deployment(
+    flow: Flow[..., Any], instance: str, folder: str, about: str
+) -> RunnerDeployment:
+    return await flow.ato_deployment(
         name=instance,
         description=about,
         tags=[f"{HOST_TAG}{socket.gethostname()}", f"instance:{instance}"],

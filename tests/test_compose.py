@@ -11,6 +11,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+
 from tests.compose import COMPOSE, ROOT, read_compose, resolved
 
 #: A tag that names one version: at least three parts, or two with a named variant.

@@ -20,6 +20,7 @@ from core.records.values import (
     FingerprintRecord,
     FolderRecord,
     LeaseRecord,
+    ListedCampaign,
     Owner,
     PointRecord,
 )
@@ -33,6 +34,7 @@ __all__ = [
     "FingerprintRecord",
     "FolderRecord",
     "LeaseRecord",
+    "ListedCampaign",
     "Owner",
     "Phase",
     "PointRecord",

@@ -16,7 +16,7 @@ from dataclasses import asdict
 from pathlib import Path, PurePath
 from typing import Any, Unpack, cast
 
-from sqlalchemy import URL, CursorResult, Engine, delete, select, update
+from sqlalchemy import URL, CursorResult, Engine, delete, func, select, update
 from sqlalchemy.orm import Session, joinedload, selectinload
 
 from core.errors import InputError, ParetoError
@@ -47,6 +47,7 @@ from core.records.values import (
     Facts,
     FingerprintRecord,
     LeaseRecord,
+    ListedCampaign,
     Owner,
     PointRecord,
     attempt_record,
@@ -56,6 +57,7 @@ from core.records.values import (
     lease_record,
     manifest_entry,
     point_record,
+    state_of_point,
 )
 from core.seeds import SeedSet
 from core.sizing import Rate
@@ -193,6 +195,48 @@ class Records:
         with self._read() as session:
             rows = session.scalars(newest.limit(PAGE_SIZE).offset((page - 1) * PAGE_SIZE))
             return tuple(campaign_record(row) for row in rows)
+
+    def listing(self, page: int = 1) -> tuple[ListedCampaign, ...]:
+        """A page of campaigns as `campaigns` gives them, each with the states of its points."""
+        campaigns = self.campaigns(page)
+        query = (
+            select(PointRow, AttemptRow.state, AttemptRow.created_at, AttemptRow.ended_at)
+            .join(CampaignRow, PointRow.campaign_id == CampaignRow.id)
+            .outerjoin(
+                AttemptRow,
+                (AttemptRow.point_id == PointRow.id)
+                & (AttemptRow.phase == Phase.MEASURE)
+                & (AttemptRow.baseline == CampaignRow.baseline),
+            )
+            .where(CampaignRow.id.in_([campaign.id for campaign in campaigns]))
+            .order_by(PointRow.position, PointRow.id, AttemptRow.id)
+        )
+        found: dict[int, dict[PointRow, list[AttemptState]]] = {c.id: {} for c in campaigns}
+        latest: dict[int, float] = {}
+        with self._read() as session:
+            for point, state, created_at, ended_at in session.execute(query):
+                states = found[point.campaign_id].setdefault(point, [])
+                if state is not None:
+                    states.append(state)
+                    at = max(created_at, ended_at or 0.0)
+                    latest[point.campaign_id] = max(at, latest.get(point.campaign_id, 0.0))
+            return tuple(
+                ListedCampaign(
+                    campaign=campaign,
+                    states=tuple(
+                        state_of_point(states, point.skipped)
+                        for point, states in found[campaign.id].items()
+                    ),
+                    last_at=latest.get(campaign.id),
+                )
+                for campaign in campaigns
+            )
+
+    def pages(self) -> int:
+        """How many pages of campaigns there are; one at least."""
+        with self._read() as session:
+            count = session.scalar(select(func.count()).select_from(CampaignRow)) or 0
+            return max(1, math.ceil(count / PAGE_SIZE))
 
     def points_with_attempts(self, name: str) -> tuple[PointRecord, ...]:
         """The campaign's points in run order, each with its attempts in order."""

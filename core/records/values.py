@@ -109,9 +109,7 @@ class PointRecord:
     @property
     def state(self) -> PointState:
         """State of the point, derived from its attempts; a pilot is none."""
-        state = point_state([attempt.state for attempt in self.measurements])
-        is_skipped = state is PointState.PENDING and self.skipped is not None
-        return PointState.SKIPPED if is_skipped else state
+        return state_of_point([attempt.state for attempt in self.measurements], self.skipped)
 
     @property
     def missed_accuracy(self) -> bool:
@@ -127,6 +125,12 @@ class PointRecord:
             for attempt in self.attempts
             if attempt.phase == Phase.MEASURE and attempt.baseline == self.baseline
         )
+
+
+def state_of_point(attempts: Sequence[AttemptState], skipped: str | None) -> PointState:
+    """State of a point from the states of its measurements, and why the last run left it out."""
+    state = point_state(attempts)
+    return PointState.SKIPPED if state is PointState.PENDING and skipped is not None else state
 
 
 @dataclass(frozen=True)
@@ -187,6 +191,15 @@ class LeaseRecord:
     beat: int
     client_until: float | None  # a client may run until then; None: none does
     owner: Owner
+
+
+@dataclass(frozen=True)
+class ListedCampaign:
+    """A campaign in a list of many."""
+
+    campaign: CampaignRecord
+    states: tuple[PointState, ...]  # of its points, in run order
+    last_at: float | None  # when its last attempt began or ended; None: it has none
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,8 @@ import cyclopts
 from core.errors import InputError, InterruptedByUserError, ParetoError
 from flows.cli.ask import cancel, pause, resume
 from flows.cli.calibrate import calibrate
+from flows.cli.campaign import show
+from flows.cli.campaigns import list_campaigns
 from flows.cli.check import check
 from flows.cli.db import upgrade
 from flows.cli.demo import demo
@@ -50,11 +52,12 @@ app = cyclopts.App(
     result_action="return_value",
 )
 for _command in (
-    *(init, plan, check, calibrate, run, status, retry, runs),
+    *(init, plan, check, calibrate, run, status, show, retry, runs),
     *(serve, worker, submit, notify_test),
     *(pause, resume, cancel, unlock, drift, rebase, verify, relocate, demo),
 ):
     app.command(_command)
+app.command(list_campaigns, name="list")
 db = cyclopts.App(name="db", help="Look after the records database.")
 db.command(upgrade)
 app.command(db)

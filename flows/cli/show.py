@@ -18,7 +18,7 @@ from core.texts import bytes_text, duration_text, hours_text, span_text, time_te
 
 if TYPE_CHECKING:  # the records load SQL, which `pareto plan` can do without
     from core.overview import PointRow
-    from core.records import CampaignRecord, PointRecord
+    from core.records import CampaignRecord, ListedCampaign, PointRecord
     from flows.drift import DriftRow
 
 #: Columns of a table that goes to a pipe or a file.
@@ -141,15 +141,24 @@ def reason_lines(rows: Sequence[PointRow]) -> list[str]:
     return [f"{row.label}: {row.reason}" for row in rows if row.reason]
 
 
-def campaigns_table(campaigns: Sequence[CampaignRecord]) -> Table:
-    """Campaigns on record."""
-    table = _table("campaigns", "campaign", "C_max", "seed set", "entered", "file")
-    for campaign in campaigns:
+def campaigns_table(campaigns: Sequence[ListedCampaign], instances: Mapping[str, str]) -> Table:
+    """Campaigns on record; those that measure an instance now with its name."""
+    from core.overview import state_word
+
+    table = _table("campaigns", "campaign", "state", "valid", "measures", "C_max", "seed set")
+    for column in ("entered", "last attempt", "file"):
+        table.add_column(column)
+    for listed in campaigns:
+        campaign = listed.campaign
         table.add_row(
             _marked(campaign.name, rehearsal=campaign.rehearsal),
+            state_word(listed.states, campaign.wish),
+            f"{listed.states.count(PointState.VALID)} of {len(listed.states)}",
+            instances.get(campaign.name, "–"),
             str(campaign.c_max),
             campaign.seed_set.id,
             time_text(campaign.created_at),
+            time_text(listed.last_at),
             campaign.source,
         )
     return table

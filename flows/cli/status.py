@@ -32,11 +32,12 @@ def status(
     from core.overview import as_json as overview_json
     from core.overview import campaign_state, offline_note, point_rows
     from core.records import Wish
+    from flows.cli.campaigns import list_campaigns
     from flows.cli.show import estimate_lines, print_curve
     from flows.cli.where import find, unattended_attempts
 
     if campaign is None:
-        return _list(database, as_json=as_json)
+        return list_campaigns(database=database, as_json=as_json)
     where = find(campaign, database)
     record = where.records.campaign(where.name)
     points = where.records.points_with_attempts(where.name)
@@ -78,16 +79,3 @@ def _left(where: Where) -> Estimate | None:
     except (InputError, SetupError):  # its variables are not set here, or its dataset is gone
         return None
     return left if left.points else None
-
-
-def _list(database: str | None, *, as_json: bool) -> int:
-    """List the newest campaigns on record."""
-    from flows.cli.show import campaigns_table, print_table
-    from flows.cli.where import records_here
-
-    campaigns = records_here(database).campaigns()
-    if as_json:
-        print(json.dumps([{"campaign": c.name, "rehearsal": c.rehearsal} for c in campaigns]))
-    else:
-        print_table(campaigns_table(campaigns))
-    return 0

@@ -288,7 +288,9 @@ def test_status_tells_the_curve(story: Story) -> None:
     table = story.place.pareto("status", NAME, "--database", database)
     assert "REHEARSAL, not a measurement" in table.out
     listed = story.place.pareto("status", "--database", database, "--json")
-    assert json.loads(listed.out) == [{"campaign": NAME, "rehearsal": True}]
+    (row,) = json.loads(listed.out)
+    counts = {"points": len(LABELS), "valid": len(LABELS)}
+    assert row == {"campaign": NAME, "rehearsal": True, "state": "valid", **counts}
 
 
 def test_runs_lists_every_attempt_with_its_folder(story: Story) -> None:
