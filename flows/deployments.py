@@ -75,7 +75,8 @@ def campaign(
     if given is not None:
         session, stop = given.session, given.stop
         only = labels_of(points or None, session.plan)
-        outcome = ended(lambda: run_campaign(session, stop, only, calibrate=calibrate))
+        with on_signals(stop):  # within the flow SIGTERM is Prefect's, until we take it
+            outcome = ended(lambda: run_campaign(session, stop, only, calibrate=calibrate))
         given.outcome = outcome
         return outcome
     only_checks = check
