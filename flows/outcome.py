@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 from prefect.client.schemas.objects import State, StateType
-from prefect.states import Cancelled, Completed, Failed, Scheduled
+from prefect.exceptions import Pause
+from prefect.runtime import flow_run
+from prefect.states import Cancelled, Completed, Failed
 
-from core.errors import ClientMissingError, InterruptedByUserError, ParetoError
+from core.errors import ClientMissingError, InterruptedByUserError, ParetoError, SetupError
 from flows.submission import AWAITING_CLIENT
 from tasks.lock import HeldError
+from tasks.prefect_api import PrefectApi
 
 #: Name of the state of a run that found its campaign being run: it did nothing.
 JOINED = "Joined"
@@ -35,9 +40,9 @@ def ended(work: Callable[[], str], *, joins: bool = False) -> State[None]:
         text = f"nothing was started: {held}"
         return State(type=StateType.CANCELLED, name=JOINED, message=text)
     except ClientMissingError as missing:
-        if not joins:
-            return Failed(message=str(missing), data=missing)
-        return _waiting(missing)
+        if joins:
+            _wait_for_client(missing)
+        return Failed(message=str(missing), data=missing)
     except InterruptedByUserError as stopped:
         return Cancelled(message=str(stopped), data=stopped)
     except ParetoError as failure:
@@ -45,8 +50,23 @@ def ended(work: Callable[[], str], *, joins: bool = False) -> State[None]:
     return Completed(message=done)
 
 
-def _waiting(missing: ClientMissingError) -> State[None]:
-    """Nothing failed and nothing was tried: the run looks again in a while."""
+def _wait_for_client(missing: ClientMissingError) -> None:
+    """Leave the run, to be begun anew in a while: nothing failed and nothing was tried.
+
+    A flow that returns such a state is called crashed by its worker, which takes its exit for one;
+    leaving it as a suspended one is left is not. Returns if there is no run to schedule.
+    """
+    api_url, run_id = os.environ.get("PREFECT_API_URL"), flow_run.id
+    if not api_url or run_id is None:
+        return
     again = datetime.now(UTC) + timedelta(seconds=CLIENT_PAUSE_S)
-    text = f"waits for the client on {socket.gethostname()}: {missing}"
-    return Scheduled(scheduled_time=again, name=AWAITING_CLIENT, message=text)
+    state = {
+        "type": "SCHEDULED",
+        "name": AWAITING_CLIENT,
+        "message": f"waits for the client on {socket.gethostname()}: {missing}",
+        "state_details": {"scheduled_time": again.isoformat()},
+    }
+    with suppress(SetupError):  # a server that is away: failed then, and can be retried
+        path = f"/flow_runs/{run_id}/set_state"
+        PrefectApi(api_url).ask("POST", path, {"state": state, "force": True})
+        raise Pause
