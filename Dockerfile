@@ -5,13 +5,12 @@ ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 RUN apt-get update && apt-get install --yes --no-install-recommends git \
     && rm -rf /var/lib/apt/lists/*
 RUN python -m venv /opt/pareto
-COPY requirements.lock /src/
-RUN /opt/pareto/bin/pip install --requirement /src/requirements.lock
-COPY pyproject.toml README.md /src/
+COPY requirements.lock pyproject.toml README.md /src/
 COPY core /src/core
 COPY tasks /src/tasks
 COPY flows /src/flows
-RUN /opt/pareto/bin/pip install --no-deps /src
+# The locked versions of what pareto needs, without what only its tests need.
+RUN /opt/pareto/bin/pip install --constraint /src/requirements.lock /src
 # The official client has dependencies of its own: an environment of its own, and none by default.
 ARG CLIENT=""
 RUN python -m venv /opt/client && if [ -n "$CLIENT" ]; then /opt/client/bin/pip install "$CLIENT"; fi
