@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from core.errors import SetupError
+from core.errors import InputError, SetupError
 from core.records import Records, open_records
 from tasks import instance as module
-from tasks.instance import Hold, Lease, Wanted
+from tasks.instance import Hold, Lease, Wanted, free
 from tasks.owner import this_process
 
 #: Processes that want the instance at the same moment, and how often.
@@ -172,3 +172,52 @@ def test_a_dead_holder_here_loses_it_at_once(records: Records) -> None:
     Lease(records, Wanted("box", "one", "x")).acquire()
     assert records.lease("box").campaign == "one"
     assert os.getpid() == records.lease("box").owner.pid
+
+
+def test_a_machine_of_the_same_name_is_another_machine(records: Records) -> None:
+    """While its lease moves; its processes are not looked for among ours."""
+    namesake = Lease(records, Wanted("box", "far", "x"))
+    namesake.owner = replace(this_process(), boot_id="other")
+    namesake.acquire()
+    mine = Lease(records, Wanted("box", "one", "x"))
+    with namesake.kept_alive(lost):
+        with pytest.raises(SetupError, match="another campaign: far"):
+            mine.acquire()
+        assert records.lease("box").campaign == "far"
+
+
+def test_a_restart_of_the_machine_ended_its_client(records: Records) -> None:
+    """No term is waited for, only for signs of life: the name could be another machine's too."""
+    before = Lease(records, Wanted("box", "one", "x"))
+    before.owner = replace(this_process(), boot_id="before")
+    before.acquire()
+    before.tell("c0064", has_client=True)
+    Lease(records, Wanted("box", "two", "x")).acquire()
+    assert records.lease("box").campaign == "two"
+
+
+def test_a_lease_outlives_an_orchestrator_that_leaves_a_client(
+    tmp_path: Path, records: Records
+) -> None:
+    """As after an outage of the records: whoever comes next looks for the client first."""
+    first = hold(records, tmp_path)
+    with first.held(lost):
+        first.tell("c0064", has_client=True)
+    left = records.lease("box")
+    assert left is not None
+    assert left.client_until is not None
+    with hold(records, tmp_path).held(lost):  # the lock says that there is none
+        pass
+    assert records.lease("box") is None
+
+
+def test_nothing_is_freed_while_a_client_runs_here(tmp_path: Path, records: Records) -> None:
+    dead = Lease(records, Wanted("box", "one", "x"))
+    dead.owner = replace(this_process(), start_time=1)
+    dead.acquire()
+    lock = tmp_path / "box.lock"
+    with lock.open("w") as client:
+        fcntl.flock(client, fcntl.LOCK_EX)
+        with pytest.raises(InputError, match="still runs; `pareto cancel one` ends it"):
+            free(records, records.lease("box"), lock, "gone")
+        assert records.lease("box") is not None
