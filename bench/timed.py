@@ -77,8 +77,8 @@ def attach(watch: Stopwatch) -> None:
             setattr(Records, name, watch.timed("record", method))
     shown = steps.step
 
-    def step(name: str, marks: set[str], work: Callable[[], Any]) -> Any:
-        return watch.timed("Prefect", shown)(name, marks, watch.timed(ELSE, work))
+    def step(name: str, marks: set[str], work: Callable[[], Any], *more: Any) -> Any:
+        return watch.timed("Prefect", shown)(name, marks, watch.timed(ELSE, work), *more)
 
     attempt.step = step
 
