@@ -18,6 +18,7 @@ NS_PER_S = 1_000_000_000
 #: How a further chunk's record begins. Nearly all of the file is such records, one a token, and
 #: nothing in them is needed, so they are counted and not parsed.
 _FURTHER_CHUNK = b'{"event_type":"sample.recv_non_first",'
+_HEAD = len(_FURTHER_CHUNK)
 #: Bytes after which a record without a line end is given up as unreadable.
 _LONGEST_RECORD_BYTES = 64 << 20
 
@@ -98,7 +99,7 @@ class EventScanner:
         self._rest = b""
         self._records = 0
         self._unreadable = 0
-        self._ended_at: int | None = None  # number of the record that ends the session
+        self._ends_session = False  # the last record so far is the client's own end
         self._phase = _Phase.BEFORE
         self._counts = {phase: _Counts() for phase in _Phase}
         self._in_flight: dict[str, _Request] = {}
@@ -118,15 +119,18 @@ class EventScanner:
         """Take the next bytes of the file."""
         lines = (self._rest + block).split(b"\n")
         self._rest = lines.pop()
-        for line in lines:
-            if line.startswith(_FURTHER_CHUNK) and line.endswith(b"}"):
-                self._records += 1
-            else:
-                self._take(line)
+        # Slices are compared, and in a comprehension: that is twice as fast as calling methods.
+        others = [line for line in lines if line[:_HEAD] != _FURTHER_CHUNK or line[-1:] != b"}"]
+        self._records += len(lines) - len(others)
+        for line in others:
+            self._take(line)
+        if lines and not (others and others[-1] is lines[-1]):
+            self._ends_session = False
         if len(self._rest) > _LONGEST_RECORD_BYTES:
             self._rest = b""
             self._records += 1
             self._unreadable += 1
+            self._ends_session = False
 
     def finish(self) -> EventFacts:
         """The facts, once the whole file was fed."""
@@ -141,7 +145,7 @@ class EventScanner:
             records=self._records,
             unreadable_records=self._unreadable,
             ends_cleanly=ends_cleanly,
-            session_ended=self._records > 0 and self._ended_at == self._records,
+            session_ended=self._ends_session,
             tracking_started_ns=self._started_ns,
             tracking_stopped_ns=self._stopped_ns,
             first_issue_ns=first_ns,
@@ -170,6 +174,7 @@ class EventScanner:
     def _take(self, line: bytes) -> None:
         """Read one record that is not known to be unneeded."""
         self._records += 1
+        self._ends_session = False
         try:
             record = orjson.loads(line)
             event, stamp_ns, uuid = (
@@ -195,7 +200,7 @@ class EventScanner:
         self._stopped_ns = stamp_ns
 
     def _end(self, _stamp_ns: int, _uuid: str, _finished: bool) -> None:
-        self._ended_at = self._records
+        self._ends_session = True
 
     def _issue(self, stamp_ns: int, uuid: str, _finished: bool) -> None:
         self._counts[self._phase].issued += 1

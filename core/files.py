@@ -13,6 +13,7 @@ import os
 import secrets
 import stat
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -127,20 +128,24 @@ def entry(
 ) -> ManifestEntry:
     """Hash one file of a folder, passing each block on, so that it is read only once.
 
+    A block is hashed while `on_block` has it in another thread: hashing needs no interpreter.
+
     Args:
         folder: The run folder.
         name: The file's name in it.
-        on_block: Called with each block of a regular file.
+        on_block: Called with each block of a regular file, one after the other.
     """
     path = folder / name
     if not stat.S_ISREG(path.lstat().st_mode):
         return _special_entry(path, name)
     digest, size_bytes = hashlib.sha256(), 0
-    for block in blocks(path):
-        digest.update(block)
-        size_bytes += len(block)
-        if on_block:
-            on_block(block)
+    with ThreadPoolExecutor(max_workers=1) as other:  # starts a thread only if it is used
+        for block in blocks(path):
+            taken = other.submit(on_block, block) if on_block else None
+            digest.update(block)
+            size_bytes += len(block)
+            if taken:
+                taken.result()
     return ManifestEntry(name, size_bytes, digest.hexdigest())
 
 

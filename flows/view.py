@@ -83,6 +83,14 @@ class Now:
         return text
 
 
+@dataclass
+class _Last:
+    """The points as they were after an event: a view is asked each second."""
+
+    event_id: int | None = None
+    points: tuple[PointRecord, ...] = ()
+
+
 @dataclass(frozen=True)
 class View:
     """A campaign as the records show it."""
@@ -90,6 +98,7 @@ class View:
     prepared: Prepared
     records: Records
     accuracy_rows: Mapping[str, int] = field(default_factory=dict)  # where they are known
+    _last: _Last = field(default_factory=_Last, repr=False, compare=False)
 
     @classmethod
     def of(cls, session: Session) -> View:
@@ -102,8 +111,13 @@ class View:
         return self.prepared.plan
 
     def points(self) -> tuple[PointRecord, ...]:
-        """The points as they stand."""
-        return self.records.points_with_attempts(self.plan.campaign)
+        """The points as they stand; read again only if an event tells of a change."""
+        name = self.plan.campaign
+        latest = self.records.latest_event(name)
+        if self._last.event_id != latest:
+            self._last.points = self.records.points_with_attempts(name)
+            self._last.event_id = latest
+        return self._last.points
 
     def now(self, points: tuple[PointRecord, ...]) -> Now | None:
         """The attempt that is running; None: none is."""

@@ -96,5 +96,5 @@ def wait_while_paused(session: Session, stop: StopRequest, wishes: Wishes, label
 
 def _wish(records: Records, name: str) -> Wish | None:
     with suppress(RecordsUnavailableError):
-        return records.campaign(name).wish
+        return records.wish(name)
     return None

@@ -23,6 +23,7 @@ from tenacity import (
 
 from core.campaign import Campaign
 from core.errors import InputError, SetupError
+from tasks.tls import tls_context
 
 #: Seconds for one preflight request; the first token of a cold server may take long.
 REQUEST_TIMEOUT_S = 30.0
@@ -132,7 +133,8 @@ def auth_headers(campaign: Campaign, env: Mapping[str, str]) -> dict[str, str]:
 
 def _client(url: str, headers: Mapping[str, str]) -> httpx.Client:
     """A client that, as the official one, uses no proxy: the way measured is the way checked."""
-    transport = httpx.HTTPTransport()  # httpx leaves out the environment's proxies if it is given
+    # httpx leaves out the environment's proxies if a transport is given.
+    transport = httpx.HTTPTransport(verify=tls_context())
     return httpx.Client(
         base_url=url, headers=headers, timeout=REQUEST_TIMEOUT_S, transport=transport
     )

@@ -16,6 +16,7 @@ from typing import Any
 import httpx
 
 from core.errors import SetupError
+from tasks.tls import tls_context
 
 #: Seconds a server gets to answer; a busy machine makes it slow.
 ANSWER_TIMEOUT_S = 15.0
@@ -65,7 +66,7 @@ class PrefectApi:
 
     def __init__(self, api_url: str, timeout_s: float = ANSWER_TIMEOUT_S) -> None:
         self.api_url = api_url
-        self._client = httpx.Client(headers=login(), timeout=timeout_s)
+        self._client = httpx.Client(headers=login(), timeout=timeout_s, verify=tls_context())
 
     @property
     def ui_url(self) -> str:

@@ -27,6 +27,7 @@ import psutil
 from core.errors import SetupError
 from core.files import write_atomic
 from tasks.prefect_api import ANSWER_TIMEOUT_S, PrefectApi, login
+from tasks.tls import tls_context
 
 #: Seconds until a new server must answer; a first start with migrations took 15.6 s.
 START_TIMEOUT_S = 120.0
@@ -100,8 +101,7 @@ def prefect_server(folder: Path, at: At = At()) -> Iterator[Server]:
         SetupError: the named server doesn't answer or is of another major version, the port is
             taken, or ours doesn't start.
     """
-    for name, value in SETTINGS.items():
-        os.environ.setdefault(name, value)
+    set_up()
     named = os.environ.get("PREFECT_API_URL")
     if named:
         if not answers(named):
@@ -120,10 +120,16 @@ def prefect_server(folder: Path, at: At = At()) -> Iterator[Server]:
             os.environ.pop("PREFECT_API_URL", None)
 
 
+def set_up() -> None:
+    """Set `SETTINGS` in this process's environment, where the caller's says nothing else."""
+    for name, value in SETTINGS.items():
+        os.environ.setdefault(name, value)
+
+
 def answers(api_url: str) -> bool:
     """Whether a Prefect server answers there."""
     try:
-        return httpx.get(f"{api_url}/health", timeout=ANSWER_TIMEOUT_S).is_success
+        return _got(f"{api_url}/health", {}, ANSWER_TIMEOUT_S).is_success
     except (httpx.HTTPError, httpx.InvalidURL):
         return False
 
@@ -131,12 +137,14 @@ def answers(api_url: str) -> bool:
 def flow_run_state(api_url: str, flow_run_id: str) -> str | None:
     """Type of a flow run's state, e.g. RUNNING; None if the server doesn't say at once."""
     try:
-        response = httpx.get(
-            f"{api_url}/flow_runs/{flow_run_id}", headers=login(), timeout=LOOK_TIMEOUT_S
-        )
+        response = _got(f"{api_url}/flow_runs/{flow_run_id}", login(), LOOK_TIMEOUT_S)
         return str(response.raise_for_status().json()["state_type"])
     except (httpx.HTTPError, ValueError, KeyError):
         return None
+
+
+def _got(url: str, headers: dict[str, str], timeout_s: float) -> httpx.Response:
+    return httpx.get(url, headers=headers, timeout=timeout_s, verify=tls_context())
 
 
 def suspend(api_url: str, flow_run_id: str) -> None:

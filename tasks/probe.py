@@ -30,6 +30,7 @@ from tasks.bounded import (
     get_chunks,
 )
 from tasks.endpoint import auth_headers
+from tasks.tls import tls_context
 
 #: For a document that a server describes itself with; SGLang's is about 10 KB.
 DOCUMENT = Bounds(timeout_s=10.0, max_bytes=1 << 20)
@@ -225,7 +226,8 @@ def _config(name: str, labels: str) -> dict[str, Any]:
 def _http(url: str, campaign: Campaign, env: Mapping[str, str]) -> Iterator[httpx.Client]:
     """A client that, as the official one, uses no proxy."""
     headers = {**auth_headers(campaign, env), "connection": "close"}
-    with httpx.Client(base_url=url, headers=headers, transport=httpx.HTTPTransport()) as http:
+    transport = httpx.HTTPTransport(verify=tls_context())
+    with httpx.Client(base_url=url, headers=headers, transport=transport) as http:
         yield http
 
 

@@ -164,7 +164,7 @@ def request_stop(stop_path: Path, reason: str, at_once: bool = False) -> None:
     write_last_words(stop_path, asdict(StopRequest(reason, at_once)))
 
 
-def follow(status_path: Path, poll_s: float = 0.5) -> Iterator[GuardStatus]:
+def follow(status_path: Path, poll_s: float = 0.1) -> Iterator[GuardStatus]:
     """Yields each change of a guard's status up to a final one.
 
     A heartbeat is a change. An unchanged status is told again every SILENCE_S. When the guard died

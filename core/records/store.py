@@ -259,6 +259,13 @@ class Records:
                 self._log(session, row.id, "campaign.asked", {"wish": wish})
             return campaign_record(row)
 
+    def wish(self, name: str) -> Wish | None:
+        """What the run of a campaign is asked for; asked each second, so nothing else is read."""
+        query = select(CampaignRow.wish).where(CampaignRow.name == name)
+        with self._read() as session:
+            wish = session.scalar(query)
+            return None if wish is None else Wish(wish)
+
     def measured_rates(self, name: str) -> dict[int, Rate]:
         """Level → rate measured in the campaign, or else in the newest other one of its system.
 
@@ -610,6 +617,16 @@ class Records:
                 .limit(EVENTS_LIMIT)
             )
             return tuple(event_record(row) for row in rows)
+
+    def latest_event(self, name: str) -> int | None:
+        """Id of the campaign's last event: nothing of it changes without one."""
+        query = (
+            select(func.max(EventRow.id))
+            .join(CampaignRow, EventRow.campaign_id == CampaignRow.id)
+            .where(CampaignRow.name == name)
+        )
+        with self._read() as session:
+            return session.scalar(query)
 
     # --- Steps of a transaction ----------------------------------------------------------------
 

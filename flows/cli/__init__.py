@@ -52,7 +52,7 @@ app = cyclopts.App(
     name="pareto",
     help="Plan, run and record MLPerf Endpoints campaigns: one YAML in, one measured curve out.",
     version=_version,
-    help_format="markdown",
+    help_format="plaintext",
     result_action="return_value",
 )
 for _command in (

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
+import threading
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -24,7 +26,7 @@ from flows.session import Session, enter, preflight
 from flows.stop import StopRequest, on_signals
 from flows.view import View
 from tasks.lock import exclusive
-from tasks.prefect_server import prefect_server
+from tasks.prefect_server import prefect_server, set_up
 
 
 def drive(
@@ -42,6 +44,7 @@ def drive(
     """
     campaign = ready.campaign
     _refuse_second_run(ready)
+    _import_prefect_meanwhile()
     print(f"checking {campaign.campaign}: datasets, endpoint, client, configurations, room")
     found = preflight(ready)
     if warning := unverifiable(found.identity):
@@ -59,6 +62,28 @@ def drive(
     if outcome is not None:
         raise outcome
     return session
+
+
+def _import_prefect_meanwhile() -> None:
+    """Import Prefect while the preflight waits for the client's commands: it takes seconds.
+
+    Only if its server is named: Prefect takes the address from the environment once, and that of
+    a server of our own is not known yet.
+    """
+    if not os.environ.get("PREFECT_API_URL"):
+        return
+    _set_up_prefect()
+    module = "flows.deployments"
+    thread = threading.Thread(target=importlib.import_module, args=(module,), daemon=True)
+    thread.start()
+
+
+def _set_up_prefect() -> None:
+    """Settings that must stand before the first import of Prefect."""
+    set_up()
+    # Prefect's pages have the logs; on the console they would cut through the progress.
+    os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "CRITICAL")
+    os.environ.setdefault("PREFECT_INTERNAL_LOGGING_LEVEL", "CRITICAL")
 
 
 def _refuse_second_run(ready: Prepared) -> None:
@@ -130,9 +155,7 @@ def _flow(
     session: Session, stop: StopRequest, points: Sequence[str] | None, calibrate: bool
 ) -> ParetoError | None:
     """Run the flow; how it ended if not well. Prefect is imported only here: it is slow."""
-    # Prefect's pages have the logs; on the console they would cut through the progress.
-    os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "CRITICAL")
-    os.environ.setdefault("PREFECT_INTERNAL_LOGGING_LEVEL", "CRITICAL")
+    _set_up_prefect()
     import httpx
     from prefect.client.schemas.objects import State
     from prefect.exceptions import PrefectException

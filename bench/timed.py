@@ -1,0 +1,108 @@
+"""`pareto` with a stopwatch at its steps: `python -m bench.timed …` takes the command's arguments.
+
+Writes to `PARETO_BENCH_SEGMENTS`, a line each: what the main thread was busy with, from when to
+when. Steps inside one another are told apart: each second belongs to the innermost.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+from bench.client import now_s
+
+#: What the main thread does where nothing else is said.
+ELSE = "other"
+
+
+class Stopwatch:
+    """Tells which step of the main thread each moment belongs to."""
+
+    def __init__(self) -> None:
+        self._thread = threading.get_ident()
+        self._stack = [ELSE]
+        self._since_s = now_s()
+        self.segments: list[tuple[str, float, float]] = []
+
+    def _turn(self) -> None:
+        now = now_s()
+        self.segments.append((self._stack[-1], self._since_s, now))
+        self._since_s = now
+
+    def timed(self, what: str, work: Callable[..., Any]) -> Callable[..., Any]:
+        """The function, its time told under a name."""
+
+        @wraps(work)
+        def measured(*args: Any, **kwargs: Any) -> Any:
+            if threading.get_ident() != self._thread:
+                return work(*args, **kwargs)
+            self._turn()
+            self._stack.append(what)
+            try:
+                return work(*args, **kwargs)
+            finally:
+                self._turn()
+                self._stack.pop()
+
+        return measured
+
+
+def attach(watch: Stopwatch) -> None:
+    """Put the stopwatch at the steps of a point."""
+    from core.records import Records  # noqa: PLC0415 - Prefect reads its settings when imported
+    from flows import attempt, point, steps, system  # noqa: PLC0415
+
+    places = (
+        (attempt, "follow_client", "notice the end"),
+        (attempt, "start", "start the guard"),
+        (attempt, "collect", "read and hash"),
+        (attempt, "make_read_only", "read and hash"),
+        (attempt, "validate", "validate"),
+        (attempt, "configure", "configure"),
+        (attempt, "write_atomic", "configure"),
+        (point, "_await_endpoint", "preflight"),
+        (point, "room_for", "preflight"),
+        (system, "look", "fingerprint"),
+    )
+    for module, name, what in places:
+        setattr(module, name, watch.timed(what, getattr(module, name)))
+    for name, method in vars(Records).items():
+        if callable(method) and not name.startswith("_"):
+            setattr(Records, name, watch.timed("record", method))
+    shown = steps.step
+
+    def step(name: str, marks: set[str], work: Callable[[], Any], *more: Any) -> Any:
+        return watch.timed("Prefect", shown)(name, marks, watch.timed(ELSE, work), *more)
+
+    attempt.step = step
+
+
+def main() -> None:
+    """Run the command and write what took how long."""
+    import flows.cli.drive as driven  # noqa: PLC0415 - as above
+    from flows.cli import main as pareto  # noqa: PLC0415
+
+    watch = Stopwatch()
+    flow = driven._flow  # noqa: SLF001 - only then are the settings of Prefect set
+
+    def followed(*args: Any, **kwargs: Any) -> Any:
+        attach(watch)
+        return flow(*args, **kwargs)
+
+    driven._flow = followed  # noqa: SLF001
+    try:
+        pareto(sys.argv[1:])
+    finally:
+        watch._turn()  # noqa: SLF001 - the last segment ends here
+        lines = (json.dumps(segment) + "\n" for segment in watch.segments)
+        Path(os.environ["PARETO_BENCH_SEGMENTS"]).write_text("".join(lines))
+
+
+if __name__ == "__main__":
+    main()
