@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from sqlalchemy import text
 
-from core.errors import ClientMissingError, SetupError
+from core.errors import ClientMissingError
 from core.records import upgrade
 from core.records.engine import WRITING, make_engine, parsed_url
-from flows.outcome import CLIENT_PAUSE_S, ended
-from flows.submission import AWAITING_CLIENT
+from flows.outcome import ended
 from tasks.client import inspect_client
 from tests.flows.support import Done, Place
 from tests.postgres import schema
@@ -81,20 +79,13 @@ def test_a_client_that_cannot_tell_its_version_is_missing(client: str, tmp_path:
         inspect_client([client], ["concurrency"], {"PATH": "/bin:/usr/bin", "HOME": str(tmp_path)})
 
 
-def test_a_service_waits_for_a_client() -> None:
-    """Its run is scheduled anew and says what is missing where; other failures are failures."""
+@pytest.mark.parametrize("joins", [True, False])
+def test_without_a_run_that_could_wait_a_missing_client_is_a_failure(joins: bool) -> None:
+    """As `pareto run` has it; tests/long has the run of a worker that waits."""
 
     def work() -> str:
         raise ClientMissingError("client.command: 'x' was not found")
 
-    state = ended(work, joins=True)
-    assert (state.type, state.name) == ("SCHEDULED", AWAITING_CLIENT)
+    state = ended(work, joins=joins)
+    assert state.is_failed()
     assert "client.command: 'x' was not found" in str(state.message)
-    left_s = (state.state_details.scheduled_time - datetime.now(UTC)).total_seconds()
-    assert 0 < left_s <= CLIENT_PAUSE_S
-    assert ended(work).is_failed()
-
-    def other() -> str:
-        raise SetupError("something else")
-
-    assert ended(other, joins=True).is_failed()
