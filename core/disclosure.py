@@ -151,7 +151,12 @@ def _region(point: Point, regions: Regions) -> str:
 
 
 def point_yaml(
-    campaign: Campaign, curve: Curve, point: Point, told: Told, facts: FolderFacts | None
+    campaign: Campaign,
+    curve: Curve,
+    point: Point,
+    told: Told,
+    facts: FolderFacts | None,
+    window: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The disclosure of one point.
 
@@ -161,6 +166,7 @@ def point_yaml(
         point: The point, of that curve.
         told: What the campaign's files hold.
         facts: What its run folder shows; None: it was not run yet.
+        window: The steady-state block that the client's detector made afterwards, if it did.
     """
     stated, alone = campaign.disclosure, _of_point(campaign, point)
     dataset = official_dataset(campaign.benchmark) or campaign.datasets.performance.name
@@ -185,7 +191,7 @@ def point_yaml(
         "target_cohort": campaign.seeds.target_cohort,
         "shared_src": _shared_src(campaign, told),
         "shared_docs": DOCS,
-        "steady_state": _steady_state(facts),
+        "steady_state": _steady_state(facts, window),
         "speculative_decoding": stated.speculative_decoding,
         "nodes_used": [dict(used) for used in alone.nodes_used] or None,
         "dp_shortfall": alone.dp_shortfall,
@@ -239,10 +245,13 @@ def _warmup(campaign: Campaign, point: Point, events: EventFacts | None) -> dict
     return block | ({"link_logs": stated.link_logs} if stated.link_logs else {})
 
 
-def _steady_state(facts: FolderFacts | None) -> dict[str, Any] | None:
-    """The client's own block, as it stands (§4.4); None: it made none."""
+def _steady_state(
+    facts: FolderFacts | None, window: Mapping[str, Any] | None
+) -> dict[str, Any] | None:
+    """The client's own block, as it stands (§4.4), or its detector's; None: neither made one."""
     summary = facts.summary if facts else None
-    block = summary.steady_state if isinstance(summary, Summary) else None
+    own = summary.steady_state if isinstance(summary, Summary) else None
+    block = own or window
     return None if block is None else dict(block)
 
 

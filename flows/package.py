@@ -31,6 +31,7 @@ from flows.ahead import read_config, read_document
 from flows.drift import drift_overview
 from flows.prepare import Prepared
 from flows.session import join_record
+from flows.windows import windows_of
 from tasks.collect import collect
 from tasks.disclosures import read_told
 from tasks.official import (
@@ -107,7 +108,9 @@ def package(ready: Prepared, records: Records, out: Path, *, test_data: bool = F
     with staged(out) as place:
         runs = _copied(records, record, chosen, place / RUNS)
         curve = curve_of(ready.campaign, ready.plan, chosen)
-        files = _disclosed(ready.campaign, curve, told, runs)
+        points = [p for p in records.points_with_attempts(record.name) if p.label in runs]
+        windows, _ = windows_of(records, record, points, ready)
+        files = _disclosed(ready.campaign, curve, told, runs, windows)
         files = _as_test_data(files) if test_data else files
         for point in files.points:
             write_disclosures(runs[point.label].folder, point.point, point.system, files.power)
@@ -248,18 +251,22 @@ def _changes(attempt: AttemptRecord, recorded: Manifest, found: Manifest) -> Ite
 
 
 def _disclosed(
-    campaign: Campaign, curve: Curve, told: Told, runs: Mapping[str, _Run]
+    campaign: Campaign,
+    curve: Curve,
+    told: Told,
+    runs: Mapping[str, _Run],
+    windows: Mapping[int, Mapping[str, Any]],
 ) -> CurveFiles:
     """The files of the submission, from what is told and what the runs show."""
     points = []
     for point in curve.points:
         run = runs[point.label]
-        paths = RunPaths(run.folder)
+        paths, window = RunPaths(run.folder), windows.get(run.attempt.id)
         points.append(
             PointFiles(
                 label=point.label,
                 concurrency=point.concurrency,
-                point=point_yaml(campaign, curve, point, told, run.facts),
+                point=point_yaml(campaign, curve, point, told, run.facts, window),
                 system=system_desc(campaign, point, told),
                 summary=read_document(paths.summary),
                 accuracy=read_document(paths.accuracy),

@@ -6,7 +6,6 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from core.campaign import Campaign
 from core.curve import Curve, make_curve
@@ -14,15 +13,13 @@ from core.disclosure import curve_of, point_yaml, system_desc, system_power
 from core.drift import Difference, differences
 from core.errors import InputError, ParetoError, SetupError
 from core.estimate import Estimate, Span, estimate, first_costs, scored_samples
-from core.layout import AttemptPaths
-from core.overview import valid_attempt
 from core.power import point_power_kw
-from core.records import AttemptRecord, CampaignRecord, PointRecord, Records
+from core.records import CampaignRecord, PointRecord, Records
 from core.report import Comparison, Report, Standing, at_equal, ratios, spending
-from core.steady_state import FOUND_EVENT
 from flows.costs import costs_left
 from flows.drift import drift_overview
 from flows.prepare import Prepared, prepared
+from flows.windows import windows_of, windows_said
 from tasks.campaign_file import load_recorded
 from tasks.disclosures import read_told
 
@@ -52,7 +49,7 @@ def find_curve(records: Records, name: str, env: Mapping[str, str]) -> Found:
     campaign = records.campaign(name)
     points = records.points_with_attempts(name)
     ready, notes = _planned(campaign, env)
-    windows, problems = _windows(records, campaign, points, ready)
+    windows, problems = windows_of(records, campaign, points, ready)
     power_kw = _power_kw(ready) if ready else {}
     curve = make_curve(campaign, points, windows=windows, power_kw=power_kw)
     return Found(campaign, points, curve, ready, (*notes, *problems))
@@ -99,7 +96,7 @@ def standing(records: Records, name: str, left: Estimate | None) -> Standing:
         left: What it still costs; None: nothing, or it isn't known.
     """
     campaign, points = records.campaign(name), records.points_with_attempts(name)
-    curve = make_curve(campaign, points, windows=_said(records, name))
+    curve = make_curve(campaign, points, windows=windows_said(records, name))
     return Standing(campaign, points, curve, left.wall_s if left else None)
 
 
@@ -171,44 +168,3 @@ def _power_kw(ready: Prepared) -> dict[str, float]:
         for point in plan.points
     }
     return {label: kilowatts for label, kilowatts in found.items() if kilowatts}
-
-
-def _windows(
-    records: Records,
-    campaign: CampaignRecord,
-    points: Sequence[PointRecord],
-    ready: Prepared | None,
-) -> tuple[dict[int, dict[str, Any]], list[str]]:
-    """Attempt id → what the detector said, from the records or now; and why it said nothing."""
-    windows = _said(records, campaign.name)
-    command = ready.campaign.client.steady_state_command if ready else None
-    if ready is None or command is None:
-        return windows, []
-    from tasks.steady_state import UnreadableError, detect  # noqa: PLC0415 - loads httpx
-
-    problems = []
-    for attempt in _unasked(points, windows):
-        folder = AttemptPaths(Path(campaign.runs_folder) / attempt.folder).run.path
-        try:
-            block = detect(command, folder, ready.env)
-        except UnreadableError as problem:
-            problems.append(f"client.steady_state_command on {attempt.folder}: {problem}")
-        else:
-            payload = {"block": block, "command": list(command)}
-            records.append_event(campaign.name, FOUND_EVENT, payload, attempt.id)
-            windows[attempt.id] = block
-    return windows, problems
-
-
-def _said(records: Records, name: str) -> dict[int, dict[str, Any]]:
-    """Attempt id → what the detector said before."""
-    said = records.campaign_events(name, FOUND_EVENT)
-    return {e.attempt_id: e.payload["block"] for e in said if e.attempt_id is not None}
-
-
-def _unasked(
-    points: Sequence[PointRecord], windows: Mapping[int, Mapping[str, Any]]
-) -> list[AttemptRecord]:
-    """Valid attempts of which nobody said where their steady state is."""
-    valid = [attempt for point in points if (attempt := valid_attempt(point)) is not None]
-    return [a for a in valid if not a.metrics.get("steady_state") and a.id not in windows]

@@ -18,9 +18,11 @@ from core.disclosure import (
     system_desc,
     system_power,
 )
+from core.folder import SUMMARY, FolderFacts
 from core.plan import Plan, make_plan
 from core.regions import classify_concurrency
-from tests.agreement import TOLD, campaign_of
+from core.summary import Summary, parse_summary
+from tests.agreement import TOLD, base_of, campaign_of
 from tests.campaigns import make_campaign
 from tests.disclosures import disclosure_dict, power_dict, system_dict
 
@@ -174,3 +176,22 @@ def test_a_dedicated_run_is_placed_by_its_maker() -> None:
     assert document["runtime_settings"]["load_pattern"] == "max_throughput"
     assert document["dataset"] == "cnn_dailymail"
     assert "shared_src" not in document
+
+
+def test_the_client_s_own_window_comes_before_one_found_afterwards(fixtures_dir: Path) -> None:
+    """A block of the summary, else the detector's, else none."""
+    base = base_of("elected")
+    content = (fixtures_dir / "c02_both_pass" / "out" / SUMMARY).read_bytes()
+    summary = parse_summary(content)
+    assert isinstance(summary, Summary)
+    own, later = {"status": "windowable"}, {"status": "insufficient_passes"}
+
+    def told(block: dict[str, Any] | None, window: dict[str, Any] | None) -> Any:
+        facts = FolderFacts(True, 0.0, 0, "itself", summary=replace(summary, steady_state=block))
+        point = base.curve.points[0]
+        disclosed = point_yaml(base.campaign, base.curve, point, TOLD, facts, window)
+        return disclosed.get("steady_state")
+
+    assert told(own, later) == own
+    assert told(None, later) == later
+    assert told(None, None) is None
