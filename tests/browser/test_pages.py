@@ -115,7 +115,7 @@ class Watch:
         self.page.get_by_role("button", name="Open menu").last.click()
         self.page.get_by_role("menuitem", name="Retry").click()
         self.shoot("retry")
-        self.page.get_by_role("dialog").get_by_role("button", name="Retry").click()
+        self.page.get_by_role("alertdialog").get_by_role("button", name="Retry").click()
 
 
 def test_a_campaign_is_submitted_watched_and_retried_in_the_browser(
