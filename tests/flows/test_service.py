@@ -105,9 +105,11 @@ def test_a_failed_point_is_shown_and_retried_while_the_command_line_tries_too(
     """Twice submitted it runs once; what failed is explained; of two retries at once one runs."""
     place = written
     place.set_faults(error_rate_percent=30)
-    submissions = [place.start("submit", place.file, "--points", "33,20") for _ in range(2)]
+    options = (["--points", "33,20"], ["--points", "33,20", "--watch"])
+    submissions = [place.start("submit", place.file, *each) for each in options]
     ended = [finish(process) for process in submissions]
-    assert [done.code for done in ended] == [0, 0], ended
+    assert [done.code for done in ended] == [0, 1], ended
+    assert "c0033 attempt 1: invalid" in ended[1].out
     runs = {run_id(done.out) for done in ended}
     assert len(runs) == 1
     run = runs.pop()
