@@ -178,10 +178,16 @@ def _is_bar(line: str) -> bool:
 
 
 def _finding(finding: Mapping[str, Any]) -> str:
-    mark = "❌" if finding.get("severity") == "error" else "⚠️"
     rows = [f"* {name}: {scrubbed(str(finding.get(name)))}" for name in ("seen", "wanted")]
     what = scrubbed(str(finding.get("advice")))
-    return "\n".join([f"### {mark} {finding.get('rule')}", "", *rows, f"* **what to do:** {what}"])
+    return "\n".join(
+        [
+            f"### {finding.get('severity')}: {finding.get('rule')}",
+            "",
+            *rows,
+            f"* **what to do:** {what}",
+        ]
+    )
 
 
 # --- Events and messages -----------------------------------------------------------------------

@@ -74,6 +74,7 @@ def campaign(
     given = handed_over.get()
     if given is not None:
         session, stop = given.session, given.stop
+        own_pages().begin(marks(session.prepared))
         only = labels_of(points or None, session.plan)
         with on_signals(stop):  # within the flow SIGTERM is Prefect's, until we take it
             outcome = ended(lambda: run_campaign(session, stop, only, calibrate=calibrate))

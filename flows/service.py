@@ -24,8 +24,6 @@ from tasks.prefect_server import At, lives, prefect_server, revived
 
 #: The module that serves the deployments.
 _RUNNER = "flows.serve"
-#: Seconds between two questions for new runs.
-_POLL_S = 5
 
 
 def run_service(folder: Path, database: str, at: At, tell: Callable[[str], None]) -> None:
@@ -43,7 +41,6 @@ def run_service(folder: Path, database: str, at: At, tell: Callable[[str], None]
     stop = on_signals()
     upgrade(database)
     os.environ[DATABASE_ENV] = database
-    os.environ.setdefault("PREFECT_RUNNER_POLL_FREQUENCY", str(_POLL_S))
     records = open_records(database)
     home = folder.absolute() / "prefect"
     home.mkdir(parents=True, exist_ok=True)

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 from prefect.exceptions import Pause
-from prefect.runtime import flow_run
+from prefect.runtime import deployment, flow_run
 
 from core.errors import InterruptedByUserError
 from core.records import Records, RecordsUnavailableError, Wish
@@ -36,7 +36,8 @@ _CANCELLED = frozenset({"CANCELLING", "CANCELLED"})
 class Wishes:
     """What the run was asked for in Prefect."""
 
-    #: Set when it was suspended there: it ends after the running point, and is started anew.
+    #: Set when it was suspended there: it ends after the running point, and is started anew by the
+    #: service. One without a deployment can't be, and goes on.
     suspended: threading.Event = field(default_factory=threading.Event)
 
 
@@ -57,7 +58,7 @@ def heeded(session: Session, stop: StopRequest) -> Iterator[Wishes]:
                 state = flow_run_state(api_url, run_id)
                 if state in _CANCELLED:
                     return stop.ask("cancelled in Prefect")
-                if state == _PAUSED and not wishes.suspended.is_set():
+                if state == _PAUSED and deployment.id and not wishes.suspended.is_set():
                     suspend(api_url, run_id)
                     wishes.suspended.set()
         return None

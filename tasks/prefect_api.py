@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import os
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -23,6 +24,8 @@ ANSWER_TIMEOUT_S = 15.0
 #: Newest runs that are looked at.
 _NEWEST = 200
 _NOT_FOUND = 404
+#: What a server answers whose database is locked or that is asked too often; and seconds to wait.
+_BUSY, _BUSY_PAUSE_S = frozenset({429, 502, 503, 504}), 0.5
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,7 @@ class PrefectApi:
 
     def __init__(self, api_url: str, timeout_s: float = ANSWER_TIMEOUT_S) -> None:
         self.api_url = api_url
+        self._timeout_s = timeout_s
         self._client = httpx.Client(headers=login(), timeout=timeout_s, verify=tls_context())
 
     @property
@@ -84,7 +88,7 @@ class PrefectApi:
             SetupError: the server is away, or refuses.
         """
         try:
-            answer = self._client.request(method, f"{self.api_url}{path}", json=body)
+            answer = self._answer(method, path, body)
             if answer.status_code == _NOT_FOUND:
                 return None
             answer.raise_for_status()
@@ -100,6 +104,15 @@ class PrefectApi:
                 f"the Prefect server at {self.api_url} does not answer ({problem}); is"
                 " `pareto serve` running?"
             ) from None
+
+    def _answer(self, method: str, path: str, body: Any) -> httpx.Response:
+        """The answer of a server that is not busy, or the last one within the time-out."""
+        deadline_s = time.monotonic() + self._timeout_s
+        while True:
+            answer = self._client.request(method, f"{self.api_url}{path}", json=body)
+            if answer.status_code not in _BUSY or time.monotonic() > deadline_s:
+                return answer
+            time.sleep(_BUSY_PAUSE_S)
 
     def refuse_other_version(self) -> None:
         """Refuse a server that this Prefect can't talk to.
