@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from contextlib import suppress
 from typing import Any
 
 from prefect import get_client
@@ -34,8 +33,10 @@ def main() -> None:
     """Work until this process is ended; the client of a run that this ends goes on."""
     instance, folder = os.environ[INSTANCE_ENV], os.environ[FOLDER_ENV]
     setup_signal_handlers_worker(os.getpid(), f"the worker of {instance}", print)
-    with suppress(KeyboardInterrupt):
+    try:
         asyncio.run(_work(instance, folder))
+    except* KeyboardInterrupt:  # alone, or in a group with what it interrupted
+        print("stopped")
 
 
 async def _work(instance: str, folder: str) -> None:

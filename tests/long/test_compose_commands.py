@@ -48,6 +48,10 @@ class Stack:
         user, _, password = (self.secrets / "prefect_auth").read_text().partition(":")
         return user, password
 
+    def get(self, url: str) -> httpx.Response:
+        """What Prefect's server answers to who has the login."""
+        return httpx.get(url, auth=self.login, timeout=60.0)
+
     def here(self, name: str, value: Any) -> Any:
         """A value of a service as it is on this machine."""
         if isinstance(value, dict):
@@ -161,13 +165,15 @@ def test_every_service_starts_by_its_own_command(stack: Stack) -> None:
     compose = read_compose()["services"]
     with ExitStack() as block:
         block.enter_context(stack.running("prefect"))
-        assert httpx.get(f"{stack.api_url}/admin/version").status_code == 401
-        assert httpx.get(f"{stack.api_url}/admin/version", auth=stack.login).is_success
+        assert httpx.get(f"{stack.api_url}/admin/version", timeout=60).status_code == 401
+        assert stack.get(f"{stack.api_url}/admin/version").is_success
         serve = block.enter_context(stack.running("serve"))
         worker = block.enter_context(stack.running("worker"))
         for deployment in ("campaign/campaign", "campaign/rehearsal-box"):
             url = f"{stack.api_url}/deployments/name/{deployment}"
-            wait_until(lambda at=url: httpx.get(at, auth=stack.login).is_success, deployment)
+            wait_until(
+                lambda at=url: httpx.get(at, auth=stack.login, timeout=60).is_success, deployment
+            )
         tools = compose["pareto"]
         command = [*tools["entrypoint"][1:], *tools["command"]]
         entry = ["sh", str(ROOT / "deploy" / "entrypoint.sh")]

@@ -25,6 +25,8 @@ from tests.postgres import Postgres, free_port, running_postgres
 
 #: What every preflight asks.
 PREFLIGHT = "Reply with one word."
+#: Seconds that a server on a busy machine gets to answer.
+ANSWER_S = 60.0
 #: Seconds that a process gets to end after SIGTERM.
 END_S = 60.0
 
@@ -107,13 +109,14 @@ class Bench(Place):
     def is_served(self, instance: str) -> bool:
         """Whether runs can be submitted for an instance."""
         url = f"{self.prefect_api_url}/deployments/name/campaign/{instance}"
-        return httpx.get(url).is_success
+        return httpx.get(url, timeout=ANSWER_S).is_success
 
     def run_state(self, wanted: str) -> dict[str, Any] | None:
         """The state of the newest run of this campaign, if it has that name."""
         body = {"flow_runs": {"tags": {"all_": [f"campaign:{self.name}"]}}, "limit": 1}
         body |= {"sort": "EXPECTED_START_TIME_DESC"}
-        found = httpx.post(f"{self.prefect_api_url}/flow_runs/filter", json=body).json()
+        url = f"{self.prefect_api_url}/flow_runs/filter"
+        found = httpx.post(url, json=body, timeout=ANSWER_S).json()
         is_wanted = found and found[0]["state"]["name"] == wanted
         return found[0]["state"] if is_wanted else None
 
