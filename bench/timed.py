@@ -89,17 +89,17 @@ def main() -> None:
     from flows.cli import main as pareto  # noqa: PLC0415
 
     watch = Stopwatch()
-    flow = driven._flow  # noqa: SLF001 - only then are the settings of Prefect set
+    flow = driven._flow
 
     def followed(*args: Any, **kwargs: Any) -> Any:
         attach(watch)
         return flow(*args, **kwargs)
 
-    driven._flow = followed  # noqa: SLF001
+    driven._flow = followed
     try:
         pareto(sys.argv[1:])
     finally:
-        watch._turn()  # noqa: SLF001 - the last segment ends here
+        watch._turn()
         lines = (json.dumps(segment) + "\n" for segment in watch.segments)
         Path(os.environ["PARETO_BENCH_SEGMENTS"]).write_text("".join(lines))
 
