@@ -7,12 +7,11 @@ one process, so that imports count once and not at each size.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import json
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -52,8 +51,7 @@ def measure(place: Place) -> list[Figure]:
     replayable(place)
     figures = _of_database(place, "SQLite", f"sqlite:///{place.folder / 'growth.db'}")
     with _postgres() as url:
-        if url is not None:
-            figures += _of_database(place, "PostgreSQL", url)
+        figures += _of_database(place, "PostgreSQL", url)
     return figures + _turnover(place)
 
 
@@ -116,12 +114,13 @@ def _copy(connection: Connection, steps: dict[str, int], present: int, wanted: i
         key = next(name for name in ("id", *_REFERS) if name in table.c)
         columns = ", ".join(f'"{column.name}"' for column in table.columns)
         values = ", ".join(_copied(table.name, column.name, steps) for column in table.columns)
+        copied = f"SELECT {values} FROM n, {table.name} AS old"  # noqa: S608 - our own names
+        counted = "SELECT CAST(:present AS INTEGER) UNION ALL SELECT k + 1 FROM n"
         connection.execute(
             text(
-                "WITH RECURSIVE n(k) AS (SELECT CAST(:present AS INTEGER) UNION ALL"
-                f" SELECT k + 1 FROM n WHERE k + 1 < :wanted) INSERT INTO {table.name} ({columns})"
-                f" SELECT {values} FROM n, {table.name} AS old"
-                f" WHERE old.{key} <= {steps[_REFERS.get(key, table.name)]}"  # noqa: S608 - names of our own tables
+                f"WITH RECURSIVE n(k) AS ({counted} WHERE k + 1 < :wanted)"
+                f" INSERT INTO {table.name} ({columns}) {copied}"
+                f" WHERE old.{key} <= {steps[_REFERS.get(key, table.name)]}"
             ),
             {"present": present, "wanted": wanted},
         )
@@ -199,27 +198,14 @@ def _enter(url: str, file: str) -> None:
 
 
 @contextmanager
-def _postgres() -> Iterator[str | None]:
-    """A PostgreSQL server of our own, as the tests start one; None: its programs are not here."""
+def _postgres() -> Iterator[str]:
+    """A PostgreSQL server of our own, as the tests start one."""
     if given := os.environ.get("PARETO_TEST_POSTGRES_URL"):
         yield given
         return
-    from tests.core.records import conftest as tests  # noqa: PLC0415 - needs test dependencies
-
-    # Not the folder of the measurements: the name of a socket is short.
-    folder = Path(tempfile.mkdtemp(prefix="pareto-pg-", dir="/tmp"))
-    user = tests.server_user()
-    if user is not None:
-        os.chown(folder, user, -1)
-    try:
-        programs = tests.for_user(tests.postgres_programs(), user, folder)
-        create = [programs / "initdb", "-D", folder / "data", "-U", "pareto", "-A", "trust"]
-        create += ["--no-sync", "--locale=C", "--encoding=UTF8"]
-        subprocess.run(create, check=True, user=user, cwd=folder, capture_output=True)
-        with (folder / "log").open("wb") as log, tests.started(programs, folder, user, log):
-            yield f"postgresql://pareto@/postgres?host={folder}"
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    running = importlib.import_module("tests.postgres").running_postgres
+    with running() as server:
+        yield server.url
 
 
 # --- Points ------------------------------------------------------------------------------------
