@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test test-long browser chaos lint schema lock clean
+.PHONY: help demo test test-long browser chaos bench bench-quick lint schema lock clean
 
 help:
 	@echo "make demo    a whole rehearsal campaign on this machine, in under four minutes"
@@ -12,6 +12,8 @@ help:
 	@echo "make test-long  the slow tests: pilots and budgets, a Prefect outage, packages"
 	@echo "make browser pages opened in Chromium (Debian: apt install chromium)"
 	@echo "make chaos   100 rehearsal campaigns with a random fault each; about an hour"
+	@echo "make bench   what orchestration costs, measured; under 40 minutes, better on an idle machine"
+	@echo "make bench-quick  the same in under 6 minutes, with fewer repetitions"
 	@echo "make lint    ruff, mypy strict, import floors"
 	@echo "make schema  write what is generated from the campaign model: JSON schema and docs/campaign.md"
 	@echo "make lock    resolve requirements.lock anew (needs uv)"
@@ -36,6 +38,12 @@ browser: $(READY)
 
 chaos: $(READY)
 	$(BIN)/python -m tests.faults.chaos --campaigns 100 --seed 1
+
+bench: $(READY)
+	$(BIN)/python -m bench
+
+bench-quick: $(READY)
+	$(BIN)/python -m bench --quick
 
 lint: $(READY)
 	$(BIN)/ruff check .

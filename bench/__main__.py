@@ -7,6 +7,7 @@ import importlib
 import json
 import os
 import platform
+import signal
 import sys
 import time
 from pathlib import Path
@@ -23,6 +24,7 @@ RESULTS = ROOT / "bench" / "results"
 
 def main() -> int:
     """Ask every question that is named."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what was started is ended all the same
     asked = _arguments()
     figures: list[Figure] = []
     blocks: list[dict[str, Any]] = []

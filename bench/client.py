@@ -3,8 +3,8 @@
 `python -m bench.client …` takes the arguments of `inference-endpoint`. The process writes when it
 began and ended, on the clock that all of them share. Only `benchmark` is changed:
 
-* `PARETO_BENCH_REPLAY=FOLDER`: no load; the run folder of that level is copied from an earlier run.
-* `PARETO_BENCH_PAD_MB=200`: the copied `events.jsonl` is filled up with further chunks to that size.
+* `PARETO_BENCH_REPLAY=FOLDER`: no load; that level's folder is copied from an earlier run.
+* `PARETO_BENCH_PAD_MB=200`: the copied `events.jsonl` is filled up to that size.
 * `PARETO_BENCH_CLIENT=COMMAND`: the real client in the place of the stand-in.
 """
 

@@ -21,8 +21,8 @@ FOLDER_MB = 200
 MEDIAN_S, WORST_S = 1.5, 6.0
 #: Length of the points that are replayed, s.
 POINT_S = 2.0
-#: The seconds just before and after, which no step has: the client's death and its exec.
-NOTICE = "notice the end"
+#: The processor time of the main thread among the parts: a busy machine doesn't change that.
+CPU = "processor time"
 
 
 def measure(place: Place) -> list[Figure]:
@@ -35,13 +35,14 @@ def measure(place: Place) -> list[Figure]:
         gaps_s += found
         for what, seconds in parts.items():
             shares[what] += seconds
-    empty, _ = _replay(place, "gaps-small", template, 0)
-    parts = sorted(shares.items(), key=lambda item: -statistics.median(item[1]))
+    empty, small = _replay(place, "gaps-small", template, 0)
+    steps = sorted(shares.items(), key=lambda item: -statistics.median(item[1]))
     return [
         median_of("dead time, median", gaps_s, "s", MEDIAN_S, note=f"folders of {FOLDER_MB} MB"),
         worst_of("dead time, worst", gaps_s, "s", WORST_S, note="1 % of a 600 s point"),
-        *(median_of(f"  of that: {what}", seconds, "s") for what, seconds in parts),
+        *(median_of(f"  of that: {what}", seconds, "s") for what, seconds in steps),
         median_of("dead time, small folders", empty, "s"),
+        median_of("  processor time in that", small[CPU], "s", note="of the main thread"),
     ]
 
 
@@ -76,8 +77,10 @@ def _replay(
     parts: dict[str, list[float]] = defaultdict(list)
     for began_s, ended_s in pairs:
         inside: dict[str, float] = defaultdict(float)
-        for what, start_s, end_s in lines:
-            inside[what] += max(0.0, min(end_s, ended_s) - max(start_s, began_s))
-        for what in {what for what, *_ in lines}:
+        for what, start_s, end_s, cpu_s in lines:
+            seconds = max(0.0, min(end_s, ended_s) - max(start_s, began_s))
+            inside[what] += seconds
+            inside[CPU] += cpu_s * seconds / (end_s - start_s)
+        for what in {CPU, *(what for what, *_ in lines)}:
             parts[what].append(inside[what])
     return [ended_s - began_s for began_s, ended_s in pairs], parts

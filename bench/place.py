@@ -198,7 +198,7 @@ class Place:
         code = process.wait(PATIENCE_S)
         if code != 0:
             said = (self.folder / "pareto.log").read_text()[-3000:]
-            raise RuntimeError(f"exit code {code} from {process.args}:\n{said}")
+            raise RuntimeError(f"exit code {code} from {process.args!r}:\n{said}")
 
 
 @contextmanager

@@ -1,7 +1,8 @@
 """`pareto` with a stopwatch at its steps: `python -m bench.timed …` takes the command's arguments.
 
 Writes to `PARETO_BENCH_SEGMENTS`, a line each: what the main thread was busy with, from when to
-when. Steps inside one another are told apart: each second belongs to the innermost.
+when, and the processor time that it took. Steps inside one another are told apart: each second
+belongs to the innermost.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import json
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
@@ -28,12 +30,14 @@ class Stopwatch:
         self._thread = threading.get_ident()
         self._stack = [ELSE]
         self._since_s = now_s()
-        self.segments: list[tuple[str, float, float]] = []
+        self._since_cpu_s = time.thread_time()
+        self.segments: list[tuple[str, float, float, float]] = []
 
     def _turn(self) -> None:
-        now = now_s()
-        self.segments.append((self._stack[-1], self._since_s, now))
-        self._since_s = now
+        now, cpu_s = now_s(), time.thread_time()
+        spent_s = cpu_s - self._since_cpu_s
+        self.segments.append((self._stack[-1], self._since_s, now, spent_s))
+        self._since_s, self._since_cpu_s = now, cpu_s
 
     def timed(self, what: str, work: Callable[..., Any]) -> Callable[..., Any]:
         """The function, its time told under a name."""
@@ -75,12 +79,12 @@ def attach(watch: Stopwatch) -> None:
     for name, method in vars(Records).items():
         if callable(method) and not name.startswith("_"):
             setattr(Records, name, watch.timed("record", method))
-    shown = steps.step
+    shown: Callable[..., Any] = steps.step
 
     def step(name: str, marks: set[str], work: Callable[[], Any], *more: Any) -> Any:
         return watch.timed("Prefect", shown)(name, marks, watch.timed(ELSE, work), *more)
 
-    attempt.step = step
+    attempt.step = step  # type: ignore[attr-defined] # the name that the attempt calls
 
 
 def main() -> None:

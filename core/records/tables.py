@@ -162,6 +162,7 @@ class CampaignRow(Base):
     __table_args__ = (
         CheckConstraint("rehearsal = (time_scale IS NOT NULL)", name="rehearsal_has_scale"),
         CheckConstraint("wish IN ('pause', 'cancel')", name="wish"),
+        Index(None, "system", "id"),  # the newest of a system
     )
 
     id: Mapped[int] = mapped_column(primary_key=True)
@@ -169,7 +170,7 @@ class CampaignRow(Base):
     text: Mapped[str]
     text_sha256: Mapped[str] = mapped_column(String(64))
     statement: Mapped[dict[str, Any]]  # what the YAML states, variables filled in
-    system: Mapped[str] = mapped_column(index=True)  # campaigns of one system share their rates
+    system: Mapped[str]  # campaigns of one system share their rates
     source: Mapped[str]  # path of the YAML file
     runs_folder: Mapped[str]  # folders of attempts and runs are relative to it
     created_at: Mapped[float]
@@ -334,7 +335,7 @@ class EventRow(Base):
     """One line of the append-only event log."""
 
     __tablename__ = "event"
-    __table_args__ = (Index(None, "campaign_id", "id"),)
+    __table_args__ = (Index(None, "campaign_id", "id"), Index(None, "attempt_id"))
 
     id: Mapped[int] = mapped_column(primary_key=True)
     at: Mapped[float]

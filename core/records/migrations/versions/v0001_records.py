@@ -88,7 +88,7 @@ def _create_campaign() -> None:
         sa.PrimaryKeyConstraint("id", name="pk_campaign"),
         sa.UniqueConstraint("name", name="uq_campaign_name"),
     )
-    op.create_index("ix_campaign_system", "campaign", ["system"])
+    op.create_index("ix_campaign_system_id", "campaign", ["system", "id"])
 
 
 def _create_point() -> None:
@@ -235,6 +235,7 @@ def _create_event() -> None:
         sa.PrimaryKeyConstraint("id", name="pk_event"),
     )
     op.create_index("ix_event_campaign_id_id", "event", ["campaign_id", "id"])
+    op.create_index("ix_event_attempt_id", "event", ["attempt_id"])
 
 
 def _guard_sqlite() -> None:
