@@ -255,7 +255,7 @@ def test_a_path_that_only_the_submitting_machine_has_is_named(
     ready = prepare(written.file, here)
     monkeypatch.setattr(socket, "gethostname", lambda: "another-machine")
     api = PrefectApi(written.prefect_api_url)
-    with pytest.raises(SetupError, match="/nowhere/performance.jsonl"):
+    with pytest.raises(SetupError, match=r"/nowhere/performance\.jsonl"):
         submit_campaign(api, ready, None)
     runs = api.runs(tags=[f"campaign:{written.name}"])
     assert all(run.parameters.get("check") for run in runs)
