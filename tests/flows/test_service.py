@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
+import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +18,11 @@ from typing import Any
 import httpx
 import pytest
 
+from core.errors import SetupError
 from core.status import AttemptState, PointState
+from flows.prepare import prepare
+from flows.submission import submit as submit_campaign
+from tasks.prefect_api import PrefectApi
 from tests import session
 from tests.flows.support import Place, finish, task_runs, wait_until, write_datasets
 
@@ -238,3 +244,19 @@ def test_what_cannot_be_measured_is_refused_before_it_is_queued(served: Place) -
         done = place.pareto("submit", place.file)
         assert (done.code, "c_max" in done.err) == (2, True), done
         assert not (place.data / "pareto.db").exists()
+
+
+def test_a_path_that_only_the_submitting_machine_has_is_named(
+    written: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Submitted from another machine, the service is asked first; nothing is queued."""
+    write(written, datasets={"performance": {"path": "${ONLY_HERE:-/nowhere/performance.jsonl}"}})
+    here = {**os.environ, "ONLY_HERE": "performance.jsonl"}
+    ready = prepare(written.file, here)
+    monkeypatch.setattr(socket, "gethostname", lambda: "another-machine")
+    api = PrefectApi(written.prefect_api_url)
+    with pytest.raises(SetupError, match=r"/nowhere/performance\.jsonl"):
+        submit_campaign(api, ready, None)
+    runs = api.runs(tags=[f"campaign:{written.name}"])
+    assert all(run.parameters.get("check") for run in runs)
+    assert written.attempts("c0033") == ()

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -19,6 +20,9 @@ import pytest
 
 from core.status import AttemptState, PointState
 from tests.flows.support import ROOT, Place, finish, kill, wait_until, write_datasets
+
+#: Seconds until a new service must serve: a Prefect server makes its database first.
+SERVED_WITHIN_S = 300.0
 
 
 @dataclass
@@ -61,7 +65,10 @@ def service(place: Place, data: Path, database: str) -> Iterator[Service]:
         )
     try:
         url = f"{place.prefect_api_url}/deployments/name/campaign/campaign"
-        wait_until(lambda: answers(url), "a service", pause_s=0.5)
+        deadline_s = time.monotonic() + SERVED_WITHIN_S
+        while not answers(url):
+            assert time.monotonic() < deadline_s, "the service does not serve campaigns"
+            time.sleep(0.5)
         yield Service(place, data, process)
     finally:
         if process.poll() is None:
