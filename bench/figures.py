@@ -35,7 +35,7 @@ class Figure:
         """PASS, or the factor."""
         if self.target is None:
             return ""
-        return "PASS" if self.miss <= 1 else f"misses ×{self.miss:.2f}"
+        return "PASS" if self.miss <= 1 else f"misses ×{self.miss:.3f}"
 
     def as_json(self) -> dict[str, Any]:
         """Plain values."""

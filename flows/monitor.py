@@ -111,10 +111,9 @@ class Monitor:
 
     def look(self, last: bool = False) -> None:
         """Take in what happened since the last look."""
-        events = self.view.records.events(self.view.plan.campaign, self.last_id)
         points = self.view.points()
         attempts = {a.id: a for point in points for a in point.attempts}
-        for event in events:
+        for event in self.view.events_after(self.last_id):
             self.last_id = event.id
             self._take(event, attempts.get(event.attempt_id or 0))
         if not self.pages.exist:

@@ -13,7 +13,7 @@ from core.estimate import Estimate
 from core.layout import AttemptPaths
 from core.plan import Plan
 from core.progress import Phase
-from core.records import AttemptRecord, PointRecord, Records
+from core.records import AttemptRecord, EventRecord, PointRecord, Records
 from core.records import Phase as AttemptPhase
 from core.status import OPEN_STATES, PointState
 from core.texts import duration_text
@@ -118,6 +118,14 @@ class View:
             self._last.points = self.records.points_with_attempts(name)
             self._last.event_id = latest
         return self._last.points
+
+    def events_after(self, event_id: int) -> tuple[EventRecord, ...]:
+        """Events after one, up to the look that `points` last took; mostly there are none."""
+        latest = self._last.event_id
+        if latest is None or latest == event_id:
+            return ()
+        found = self.records.events(self.plan.campaign, event_id)
+        return tuple(event for event in found if event.id <= latest)
 
     def now(self, points: tuple[PointRecord, ...]) -> Now | None:
         """The attempt that is running; None: none is."""

@@ -20,7 +20,7 @@ import sys
 import time
 import traceback
 import uuid
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from io import FileIO
 from pathlib import Path
@@ -47,6 +47,7 @@ from tasks.processes import (
     Identity,
     Process,
     all_processes,
+    await_end,
     boot_id,
     client_processes,
     complain,
@@ -191,12 +192,7 @@ class Guard:
         if is_new_phase or time.monotonic() >= self.heartbeat_due_s:
             self.publish()
         if not is_behind:
-            self.rest()
-
-    def rest(self) -> None:
-        """Waits for a tick, or until the client ends: every second after that is idle."""
-        with suppress(subprocess.TimeoutExpired):
-            self.client.wait(TICK_S)
+            await_end(self.client.pid, TICK_S)
 
     def read_logs(self) -> bool:
         """Takes in what the client wrote, up to a bound; True when there is more."""

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import os
 import re
+import select
 import shutil
 import signal
 import sys
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -81,6 +83,19 @@ def process_start_time(pid: int) -> int | None:
 def is_running(identity: Identity) -> bool:
     """Whether that very process lives; meaningful only within the boot it was seen in."""
     return process_start_time(identity.pid) == identity.start_time
+
+
+def await_end(pid: int, timeout_s: float) -> None:
+    """Rests for a time, or until the process ends; nothing is looked at meanwhile."""
+    try:
+        descriptor = os.pidfd_open(pid)
+    except OSError:  # gone already, or a kernel that can't tell
+        time.sleep(timeout_s)
+        return
+    try:
+        select.select([descriptor], [], [], timeout_s)
+    finally:
+        os.close(descriptor)
 
 
 def own_identity() -> Identity:

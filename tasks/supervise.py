@@ -33,6 +33,7 @@ from tasks.processes import (
     Identity,
     Process,
     all_processes,
+    await_end,
     boot_id,
     client_processes,
     is_running,
@@ -164,7 +165,7 @@ def request_stop(stop_path: Path, reason: str, at_once: bool = False) -> None:
     write_last_words(stop_path, asdict(StopRequest(reason, at_once)))
 
 
-def follow(status_path: Path, poll_s: float = 0.1) -> Iterator[GuardStatus]:
+def follow(status_path: Path, poll_s: float = 0.5) -> Iterator[GuardStatus]:
     """Yields each change of a guard's status up to a final one.
 
     A heartbeat is a change. An unchanged status is told again every SILENCE_S. When the guard died
@@ -180,8 +181,10 @@ def follow(status_path: Path, poll_s: float = 0.1) -> Iterator[GuardStatus]:
             yield status
         elif status is None and silence_s >= START_TIMEOUT_S:
             raise SetupError(f"no guard status at {status_path}: was the guard started?")
-        else:
+        elif status is None:
             time.sleep(poll_s)
+        else:  # the end is told at once, and costs no looks before
+            await_end(status.guard.pid, poll_s)
 
 
 def _look(status_path: Path) -> GuardStatus | None:

@@ -367,6 +367,37 @@ def test_costs_may_be_learned_from_campaigns_of_the_same_system(
     assert records.campaigns_of_system("older") == ("older", "unit", "newer")
 
 
+def test_only_the_newest_of_a_system_are_asked(
+    records: Records, enter, plan: Plan, owner: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many campaigns there are, a fixed number of them tells rates and costs."""
+    monkeypatch.setattr("core.records.store.KIN", 2)
+    for number in range(4):
+        enter(plan=replace(plan, campaign=f"c{number}"), system="box")
+        attempt = records.new_attempt(f"c{number}", "c0064", owner=owner)
+        metrics = {"rate_qps": 1.0 + number} if number < 2 else {}
+        end(records, attempt, AttemptState.VALID, metrics=metrics)
+    enter()
+    assert records.campaigns_of_system("unit") == ("unit", "c3", "c2")
+    assert records.measured_rates("unit") == {}
+    monkeypatch.setattr("core.records.store.KIN", 3)
+    assert records.measured_rates("unit")[64].qps == 2.0
+
+
+def test_every_change_of_an_attempt_is_the_latest_event(
+    records: Records, enter, owner: Owner
+) -> None:
+    """Who looks each second need not read the points again before there is a new one."""
+    enter()
+    enter_id = records.latest_event("unit")
+    assert records.latest_event("nobody") is None
+    attempt = records.new_attempt("unit", "c0064", owner=owner)
+    prepared_id = records.latest_event("unit")
+    records.change_state(attempt.id, AttemptState.RUNNING)
+    assert (enter_id or 0) < (prepared_id or 0) < (records.latest_event("unit") or 0)
+    assert records.latest_event("unit") == records.events("unit")[-1].id
+
+
 def test_rates_name_their_source_and_the_best_comes_first(
     records: Records, enter, plan: Plan, owner: Owner
 ) -> None:
@@ -601,7 +632,9 @@ def test_a_wish_is_kept_until_it_is_taken_back(records: Records, enter) -> None:
     for _ in range(2):
         assert records.ask("unit", Wish.PAUSE).wish is Wish.PAUSE
     assert records.campaign("unit").wish is Wish.PAUSE
+    assert records.wish("unit") is Wish.PAUSE
     assert records.ask("unit", None).wish is None
+    assert records.wish("unit") is None
     kinds = [event.kind for event in records.events("unit")]
     assert kinds == ["campaign.entered", "campaign.asked", "campaign.asked"]
 
