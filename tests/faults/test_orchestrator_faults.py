@@ -28,11 +28,12 @@ def started(lab: Lab, points: str = "1", **variables: str) -> subprocess.Popen[s
 
 def test_15_killed_during_the_performance_run(lab: Lab) -> None:
     """The run goes on unattended, which `status` shows, ends by itself and is taken in once."""
-    with lab.endpoint():
-        lab.write(run={"min_passes": 5})
+    with lab.endpoint(slow_after=3):
+        lab.write(run={"min_passes": 5, "stall_timeout_s": 60.0})
         kill_now(started(lab))
         status = lab.pareto("status", lab.file)
         assert "unattended: c0001 attempt 1 goes on under its guard" in status.out, status
+        lab.set_faults()
         lab.run("c0001")
         assert lab.states("c0001") == [(VALID, "itself")]
         assert len(lab.requests()) == lab.last("c0001").planned_samples
@@ -124,10 +125,11 @@ def started_again(lab: Lab) -> subprocess.Popen[str]:
 
 def test_pause_and_resume(lab: Lab) -> None:
     """The running point ends, the next one begins only after `resume`."""
-    with lab.endpoint():
-        lab.write(run={"min_passes": 3})
+    with lab.endpoint(slow_after=3):
+        lab.write(run={"min_passes": 3, "stall_timeout_s": 60.0})
         process = started(lab, "1,2")
         assert lab.pareto("pause", lab.file).code == 0
+        lab.set_faults()
         lab.wait_for_attempt("c0001", state=VALID)
         status = lab.pareto("status", lab.file)
         assert "paused before the next point" in status.out, status
