@@ -24,7 +24,7 @@ from core.layout import AttemptPaths
 
 #: Length of a point, s, and how many pairs are measured; and in a short measurement.
 POINT_S, COUNT = 30.0, 2
-QUICK_POINT_S, QUICK_COUNT = 5.0, 1
+QUICK_POINT_S, QUICK_COUNT = 4.0, 1
 
 
 @dataclass(frozen=True)

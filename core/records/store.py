@@ -394,11 +394,12 @@ class Records:
         query = (
             select(AttemptRow)
             .where(_IS_OPEN)
-            .order_by(AttemptRow.id)
             .options(joinedload(AttemptRow.point).joinedload(PointRow.campaign))
         )
         with self._read() as session:
-            return tuple(attempt_record(row) for row in session.scalars(query))
+            # Sorted here: asked for an order, SQLite reads every attempt there ever was.
+            rows = sorted(session.scalars(query), key=lambda row: row.id)
+            return tuple(attempt_record(row) for row in rows)
 
     # --- Fingerprints --------------------------------------------------------------------------
 
