@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import os
+import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
@@ -36,7 +37,7 @@ from flows.ahead import look_after
 from flows.session import Session, config_of
 from flows.steps import step
 from flows.stop import StopRequest
-from flows.system import findings_after, instance_watch, look_at_accuracy
+from flows.system import findings_after, instance_findings, instance_watch, look_at_accuracy
 from tasks.client import benchmark_command
 from tasks.collect import collect
 from tasks.disk import lack_of_room
@@ -72,6 +73,14 @@ _INTERRUPTIONS = frozenset(
     {EndedBy.STOP_REQUEST, EndedBy.ORPHAN_STOP, EndedBy.GUARD_FAILURE, EndedBy.LOST_GUARD}
 )
 
+#: Two loads at a time are no measurement of one.
+_TAKEN_OVER = Finding(
+    "instance-taken-over",
+    "error",
+    "another campaign took the instance over while this attempt ran",
+    "an instance that this campaign alone loads",
+    "nothing; the next attempt begins when the instance is free",
+)
 #: What to do about a run that we ended, by why.
 _ADVICE = {
     Hopeless.ENDPOINT_LOST: "look at the endpoint's log; it is waited for before the next attempt",
@@ -133,17 +142,18 @@ def begin(running: Running) -> None:
     Raises:
         SetupError: it can't be configured or started; the attempt is recorded as failed.
     """
-    with failing(running):
+    with ending_client(running), failing(running):
         running.step("configure", lambda: configure(running, _config(running)))
         running.step("performance", lambda: _performance(running))
 
 
 def take_in(running: Running) -> Next:
     """Follow a started attempt to its end, whoever started it, and record what came out."""
-    judge = _judge(running)
-    if running.point.accuracy:
-        running.step("accuracy", lambda: follow_client(running, judge=judge))
-    status = follow_client(running, judge=judge)
+    with ending_client(running):
+        judge = _judge(running)
+        if running.point.accuracy:
+            running.step("accuracy", lambda: follow_client(running, judge=judge))
+        status = follow_client(running, judge=judge)
     try:
         running.step("validate", lambda: _conclude(running, status))
     except PointNotValidError as not_valid:
@@ -161,6 +171,18 @@ def take_in(running: Running) -> Next:
 
 
 @contextmanager
+def ending_client(running: Running) -> Iterator[None]:
+    """Hand a request to stop on to the guard also where the block was left for want of records."""
+    try:
+        yield
+    except RecordsUnavailableError:
+        if running.stop and running.paths.guard_status.exists():
+            with suppress(OSError):
+                request_stop(running.paths.stop_request, running.stop.reason)
+        raise
+
+
+@contextmanager
 def failing(running: Running) -> Iterator[None]:
     """Record the attempt as failed if the block meets wrong surroundings.
 
@@ -171,6 +193,15 @@ def failing(running: Running) -> Iterator[None]:
         yield
     except RecordsUnavailableError:
         raise
+    except FileExistsError as problem:  # of other records: nothing in it may change
+        failure = SetupError(
+            f"{running.paths.path} exists, and these records know nothing of it; name the records"
+            " that it belongs to, or move it away"
+        )
+        running.session.records.change_state(
+            running.attempt.id, AttemptState.FAILED, reason=str(failure)
+        )
+        raise failure from problem
     except OSError as problem:  # a disk that is full or read-only
         failure = SetupError(f"{running.paths.path}: {problem}; look at that disk")
         conclude(running, AttemptState.FAILED, reason=str(failure))
@@ -180,11 +211,21 @@ def failing(running: Running) -> Iterator[None]:
         raise
 
 
-def conclude(running: Running, state: AttemptState, **facts: Unpack[Facts]) -> None:
-    """Record the attempt's final state; its folder keeps it too, should the records be away."""
+def conclude(
+    running: Running,
+    state: AttemptState,
+    found: Manifest | None = None,
+    **facts: Unpack[Facts],
+) -> None:
+    """Record the attempt's run folder and final state.
+
+    The attempt's folder has the outcome before, should the records be away.
+    """
     kept = {"version": OUTCOME_VERSION, "attempt": running.attempt.id, "state": state, **facts}
     with suppress(OSError):  # a full disk, or no folder yet: the records have it in a moment
         write_atomic(running.paths.outcome, orjson.dumps(kept, option=orjson.OPT_INDENT_2))
+    if found is not None:
+        running.session.records.record_folder(running.attempt.id, running.paths.run.path, found)
     running.session.records.change_state(running.attempt.id, state, **facts)
 
 
@@ -250,6 +291,13 @@ def start_client(
         beat_timeout_s=TERM_S - TERM_MARGIN_S,
     )
     session.hold.tell(running.point.label, has_client=True)
+    if running.stop:  # by the user, or because another campaign took the instance over
+        session.hold.tell(running.point.label)
+        conclude(running, AttemptState.INTERRUPTED, reason=running.stop.reason)
+        raise InterruptedByUserError(
+            f"stopped ({running.stop.reason}) before {running.point.label}; run the same file again"
+            " to continue"
+        )
     try:
         start(spec, session.env)
     except (SetupError, OSError):
@@ -294,7 +342,7 @@ def load_s(status: GuardStatus) -> float:
 
 
 def read_folder(running: Running, status: GuardStatus) -> tuple[FolderFacts, Manifest]:
-    """Read the run folder once, and record what lies in it."""
+    """Read the run folder once; from then on nothing in it is to change."""
     end = status.end
     assert end is not None
     place = running.paths.run.path
@@ -307,7 +355,6 @@ def read_folder(running: Running, status: GuardStatus) -> tuple[FolderFacts, Man
         exit_code=end.return_code,
         ended_by=end.ended_by,
     )
-    running.session.records.record_folder(running.attempt.id, place, found)
     if facts.exists:
         make_read_only(place)
     return facts, found
@@ -400,15 +447,15 @@ def _deadline_s(session: Session, point: Point) -> float:
 
 
 def _conclude(running: Running, status: GuardStatus) -> None:
-    """Read the run folder, judge it, and record manifest, findings and state, in this order.
+    """Read the run folder, judge it, and keep findings and state, then record it all.
 
     Raises:
         PointNotValidError: the attempt is no valid result.
     """
     attempt, end = running.attempt, status.end
     assert end is not None
-    seen = [] if running.stop else findings_after(running.session, attempt)
-    facts, _ = read_folder(running, status)
+    seen = _system_after(running, end)
+    facts, manifest_found = read_folder(running, status)
     verdict = _verdict(running, facts, status)
     official = [remark.as_finding() for remark in _official(running, facts)]
     verdict = replace(verdict, findings=(*seen, *verdict.findings, *official))
@@ -416,6 +463,7 @@ def _conclude(running: Running, status: GuardStatus) -> None:
     conclude(
         running,
         state,
+        manifest_found,
         exit_code=end.return_code,
         ended_by=end.ended_by,
         ended_at=end.ended_at,
@@ -425,6 +473,19 @@ def _conclude(running: Running, status: GuardStatus) -> None:
     )
     if state is not AttemptState.VALID:
         raise PointNotValidError(f"{running.point.label} attempt {attempt.number}", verdict)
+
+
+def _system_after(running: Running, end: GuardEnd) -> list[Finding]:
+    """What speaks against the attempt beside its folder.
+
+    Whoever asks to stop is not kept waiting for one more look, unless the run is whole.
+    """
+    session, attempt = running.session, running.attempt
+    if running.stop and end.ended_by in _INTERRUPTIONS:
+        found = instance_findings(session, attempt)
+    else:
+        found = findings_after(session, attempt, late_s=time.time() - end.ended_at)
+    return [*found, _TAKEN_OVER] if session.hold.lease.is_lost else found
 
 
 def _verdict(running: Running, facts: FolderFacts, status: GuardStatus) -> Verdict:

@@ -25,6 +25,7 @@ from flows.attempt import (
     Running,
     conclude,
     configure,
+    ending_client,
     failing,
     follow_client,
     load_s,
@@ -61,7 +62,7 @@ def run_pilot(session: Session, point: Point, stop: StopRequest) -> None:
         client_version=session.client.version,
     )
     running = Running(session, point, attempt, stop)
-    with failing(running):
+    with ending_client(running), failing(running):
         running.step("pilot", lambda: _start(running))
     conclude_pilot(running)
 
@@ -121,12 +122,13 @@ def _enough(running: Running, status: GuardStatus) -> str | None:
 
 def _record(running: Running, status: GuardStatus) -> None:
     assert status.end is not None
-    facts, _ = read_folder(running, status)
+    facts, found = read_folder(running, status)
     rate, why = pilot_rate(facts, running.point.concurrency)
     state = AttemptState.FAILED if rate is None else AttemptState.VALID
     conclude(
         running,
         AttemptState.INTERRUPTED if running.stop else state,
+        found,
         exit_code=status.end.return_code,
         ended_by=status.end.ended_by,
         ended_at=status.end.ended_at,

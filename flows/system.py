@@ -38,6 +38,8 @@ from tasks.probe import STEADY_LOOKS, read_endpoint, read_identity, read_probes
 #: Seconds between two looks at the instance while a client runs, and how many times the length of a
 #: look that is at least: a look may cost the server no more than a hundredth of its time.
 POLL_S, POLL_FACTOR = 15.0, 100.0
+#: Seconds after a client's end from which a look at the system is too late to speak against it.
+LATE_S = 120.0
 #: Seconds for one answer to such a look.
 POLL_TIMEOUT_S = 2.0
 #: Kind of the event that says what was seen of the instance.
@@ -131,18 +133,35 @@ def look_at_accuracy(session: Session, attempt: AttemptRecord) -> None:
         record_seen(session, attempt, "the accuracy run", identity)
 
 
-def findings_after(session: Session, attempt: AttemptRecord) -> list[Finding]:
-    """Look at the system after a client ended, and say what speaks against the attempt."""
+def findings_after(session: Session, attempt: AttemptRecord, late_s: float) -> list[Finding]:
+    """Look at the system after a client ended, and say what speaks against the attempt.
+
+    Args:
+        session: The campaign.
+        attempt: The attempt.
+        late_s: Seconds since the client ended. Much later, as after a dead orchestrator, a system
+            that is another by now says nothing about the run.
+    """
     found: list[Finding] = []
     try:
         seen = look(session)
     except SetupError as problem:
-        found.append(_unread(str(problem)))
+        return [_unread(str(problem)), *instance_findings(session, attempt)]
+    drift = _drift_within(session, attempt, seen.fingerprint)
+    if late_s > LATE_S and (drift or _is_another(session, attempt, seen.identity)):
+        found.append(_unread(f"looked at {late_s:.0f} s after the run: another system by then"))
     else:
         session.records.record_fingerprint(attempt.id, "after", seen.fingerprint)
         record_seen(session, attempt, "the end", seen.identity)
-        found += _drift_within(session, attempt, seen.fingerprint)
+        found += drift
     return found + instance_findings(session, attempt)
+
+
+def _is_another(session: Session, attempt: AttemptRecord, now: Identity) -> bool:
+    """Whether the instance is another than at the attempt's start."""
+    events = session.records.attempt_events(attempt.id, SEEN)
+    first: Identity = events[0].payload["identity"] if events else {}
+    return compare(first, now) is Sameness.CHANGED
 
 
 def instance_findings(session: Session, attempt: AttemptRecord) -> list[Finding]:

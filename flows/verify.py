@@ -30,7 +30,9 @@ from core.validate import validate
 from tasks.collect import collect
 
 #: Rules of findings that come from the run, or from the official checker, and not from the folder.
-_NOT_OF_THE_FOLDER = frozenset({CHANGED_RULE, DRIFT, "stopped-early"}) | POINT_RULES
+_NOT_OF_THE_FOLDER = (
+    frozenset({CHANGED_RULE, DRIFT, "stopped-early", "instance-taken-over"}) | POINT_RULES
+)
 
 
 @dataclass(frozen=True)
