@@ -162,7 +162,9 @@ class Instance(Section):
 
     name: Name = Field(description="Name of the instance; one campaign at a time may load it.")
     accelerators: PositiveInt = Field(
-        1, description="Number of accelerators in the instance, for accelerator-hours."
+        1,
+        le=1_000_000,
+        description="Number of accelerators in the instance, for accelerator-hours.",
     )
 
 

@@ -1,5 +1,8 @@
 """`python -m flows.cli`: the command without an installation."""
 
-from flows.cli import main
+try:
+    from flows.cli import main
 
-main()
+    main()
+except KeyboardInterrupt:  # while modules were imported: nothing was begun
+    raise SystemExit(130) from None

@@ -25,7 +25,7 @@ def compare(*campaigns: str, out: Path = Path("compare.html"), database: str | N
     from tasks.report import compare_page
 
     if len(set(campaigns)) < 2 or len(set(campaigns)) < len(campaigns):  # noqa: PLR2004 - a pair
-        raise InputError("name at least two different campaigns: pareto compare A B")
+        raise InputError("name two or more campaigns, each once: pareto compare A B")
     page = target(out, ".html")
     wheres = [find(campaign, database) for campaign in campaigns]
     found = compared([(where.records, where.name) for where in wheres], os.environ)

@@ -21,6 +21,8 @@ def relocate(campaign: str, folder: Path, *, database: str | None = None) -> int
 
     where = find(campaign, database)
     runs = folder.absolute()
+    if not (runs / where.name).is_dir():
+        raise InputError(f"{runs} holds no folder {where.name}; name the runs folder that has it")
     problems = verify_campaign(where.records, where.name, runs=runs).problems
     if problems:
         raise InputError(
