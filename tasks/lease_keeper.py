@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from core.errors import ParetoError
+from core.errors import ParetoError, SetupError
 
 if TYPE_CHECKING:  # a sleeping keeper loads no SQL
     from core.records import Owner, Records
@@ -92,7 +92,11 @@ def touch(path: Path | None) -> None:
 
 
 def is_locked(lock: Path) -> bool:
-    """Whether anyone holds an instance's lock; looks without keeping it."""
+    """Whether anyone holds an instance's lock; looks without keeping it.
+
+    Raises:
+        SetupError: it may not be looked at.
+    """
     try:
         with lock.open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -100,6 +104,8 @@ def is_locked(lock: Path) -> bool:
         return True
     except FileNotFoundError:
         return False
+    except OSError as problem:
+        raise SetupError(f"{lock}: can't be read ({problem.strerror}); see whose it is") from None
     return False
 
 
