@@ -17,7 +17,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -38,7 +38,7 @@ _IMPORT_ROOT = Path(__file__).resolve().parents[1]
 class Keeper:
     """The keeper of one lease, as its orchestrator sees it."""
 
-    url: str
+    url: str = field(repr=False)  # with its password
     instance: str
     owner: Owner
     lock: Path
