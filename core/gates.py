@@ -27,6 +27,7 @@ CURVE = "curve"
 #: Rule id → the key of the campaign file, or the step, that makes it right.
 GATES: dict[str, str] = {
     "dataset-unknown": "benchmark",
+    "fingerprint-missing": "`pareto retry`: run the point again",
     "level-duplicate": "curve.levels",
     "no-c-max-point": "curve.levels",
     "run-type": "datasets.performance",
