@@ -38,7 +38,7 @@ from tasks.probe import STEADY_LOOKS, read_endpoint, read_identity, read_probes
 #: Seconds between two looks at the instance while a client runs, and how many times the length of a
 #: look that is at least: a look may cost the server no more than a hundredth of its time.
 POLL_S, POLL_FACTOR = 15.0, 100.0
-#: Seconds for one answer to such a look.
+#: Seconds for one answer to such a look, be it of the endpoint or of a probe.
 POLL_TIMEOUT_S = 2.0
 #: Kind of the event that says what was seen of the instance.
 SEEN = "instance.seen"
