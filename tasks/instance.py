@@ -319,7 +319,7 @@ def _may_take_over(records: Records, held: LeaseRecord, clock: Callable[[], floa
     """Whether a lease's holder is dead, and no client of its can be running.
 
     On the holder's own machine the lock file says whether its client is gone, and a restart of the
-    machine ends both. Two machines may have one name, so signs of life are watched for even then.
+    machine ends both. A machine may be the copy of another, so signs of life are watched for then.
     """
     if is_here(held.owner):
         return not owner_lives(held.owner)

@@ -232,8 +232,21 @@ def test_a_machine_of_the_same_name_is_another_machine(records: Records) -> None
         assert records.lease("box").campaign == "far"
 
 
+def test_the_client_of_a_namesake_is_waited_for(records: Records) -> None:
+    """It is cut off from the records, and its client measures on: until the term nobody else."""
+    namesake = Lease(records, Wanted("box", "far", "x"))
+    own = this_process()
+    name, _, _ = own.host.partition("#")
+    namesake.owner = replace(own, host=f"{name}#another", boot_id="other")
+    namesake.acquire()
+    namesake.tell("c0064", has_client=True)
+    with pytest.raises(SetupError, match="another campaign: far"):
+        Lease(records, Wanted("box", "one", "x")).acquire()
+    assert records.lease("box").campaign == "far"
+
+
 def test_a_restart_of_the_machine_ended_its_client(records: Records) -> None:
-    """No term is waited for, only for signs of life: the name could be another machine's too."""
+    """No term is waited for, only for signs of life: a copy of the machine has its mark too."""
     before = Lease(records, Wanted("box", "one", "x"))
     before.owner = replace(this_process(), boot_id="before")
     before.acquire()
