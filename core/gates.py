@@ -27,6 +27,7 @@ CURVE = "curve"
 #: Rule id → the key of the campaign file, or the step, that makes it right.
 GATES: dict[str, str] = {
     "dataset-unknown": "benchmark",
+    "fingerprint-missing": "`pareto retry`: run the point again",
     "level-duplicate": "curve.levels",
     "no-c-max-point": "curve.levels",
     "run-type": "datasets.performance",
@@ -52,10 +53,15 @@ def remark(rule: str, message: str, fix: str, place: str = CURVE) -> Remark:
     return Remark(rule, "error", message, fix, place, GATES[rule])
 
 
+def is_folder_name(name: str) -> bool:
+    """Whether a system's name makes one folder, and not a path to another place."""
+    return not any(sign in name for sign in _NO_NAME) and name.strip() not in (".", "..")
+
+
 def _system_name(files: CurveFiles) -> Iterator[Remark]:
     names = {str(p.system["system_name"]) for p in files.points if p.system.get("system_name")}
     for name in sorted(names):
-        if any(sign in name for sign in _NO_NAME) or name.strip() in (".", ".."):
+        if not is_folder_name(name):
             yield remark(
                 "system-name-path",
                 f"system_name {name!r} can't be a folder's name",

@@ -63,6 +63,7 @@ __all__ = [
     "attempt_path",
     "instance_beat_path",
     "instance_lock_path",
+    "machine_mark_path",
     "parse_point_dir",
     "point_dir_name",
     "worker_folder",
@@ -225,6 +226,11 @@ def instance_lock_path(instance: str, environ: Mapping[str, str]) -> Path:
         environ: The environment: `PARETO_STATE_DIR`, else the XDG state folder.
     """
     return _state_folder(environ) / "instances" / f"{_safe(instance)}.lock"
+
+
+def machine_mark_path(environ: Mapping[str, str]) -> Path:
+    """What tells this machine, or container with its state, from others of the same name."""
+    return _state_folder(environ) / "machine"
 
 
 def worker_folder(instance: str, environ: Mapping[str, str]) -> Path:

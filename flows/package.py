@@ -301,6 +301,13 @@ def _judged(ready: Prepared, records: Records, runs: Mapping[str, _Run]) -> Iter
     for label, run in runs.items():
         datasets = parts.get(run.attempt.id, {}).get("datasets")
         if datasets is None:
+            yield remark(
+                "fingerprint-missing",
+                "no fingerprint of its system and data is on record: neither whether it belongs to"
+                " the curve nor whether it is valid can be told",
+                "measure the point again",
+                label,
+            )
             continue
         performance, *scored = datasets
         plan = make_plan(ready.campaign, performance["rows"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from core.campaign import Campaign
@@ -20,7 +20,7 @@ class Prepared:
 
     loaded: LoadedCampaign
     plan: Plan
-    env: Mapping[str, str]
+    env: Mapping[str, str] = field(repr=False)  # holds keys and passwords
 
     @property
     def campaign(self) -> Campaign:

@@ -40,7 +40,7 @@ from tasks.probe import STEADY_LOOKS, read_endpoint, read_identity, read_probes
 POLL_S, POLL_FACTOR = 15.0, 100.0
 #: Seconds after a client's end from which a look at the system is too late to speak against it.
 LATE_S = 120.0
-#: Seconds for one answer to such a look.
+#: Seconds for one answer to such a look, be it of the endpoint or of a probe.
 POLL_TIMEOUT_S = 2.0
 #: Kind of the event that says what was seen of the instance.
 SEEN = "instance.seen"

@@ -10,13 +10,14 @@ import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import httpx
 
 #: Bytes read at once.
 CHUNK_BYTES = 64 * 1024
 #: Bytes of a command's errors that are kept to be shown.
-_SHOWN_BYTES = 2000
+_SHOWN_BYTES = 8000
 
 
 class UnreadableError(Exception):
@@ -35,24 +36,40 @@ class Bounds:
     max_bytes: int
 
 
-def command_output(command: Sequence[str], env: Mapping[str, str], bounds: Bounds) -> bytes:
-    """What a command prints; it and what it started are gone when this returns.
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended by itself, and what it said."""
+
+    code: int
+    printed: bytes
+    #: The last bytes of its errors.
+    complaints: bytes
+
+    @property
+    def last_line(self) -> str:
+        """What it said last: of its errors, if it said any."""
+        text = (self.complaints.strip() or self.printed).decode("utf-8", "replace")
+        return (text.strip().splitlines() or ["nothing"])[-1]
+
+
+def run_bounded(
+    command: Sequence[str], env: Mapping[str, str], bounds: Bounds, cwd: Path | None = None
+) -> Ended:
+    """Run a command to its end; it and what it started are gone when this returns.
 
     Raises:
-        UnreadableError: not there, failed, took or printed too much.
+        OSError, ValueError: it can't be started.
+        UnreadableError: it took or printed too much.
     """
-    try:
-        process = subprocess.Popen(
-            list(command),
-            env=dict(env),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-        )
-    except (OSError, ValueError) as problem:
-        reason = getattr(problem, "strerror", None) or problem
-        raise UnreadableError(f"{command[0]!r} can't be run: {reason}") from None
+    process = subprocess.Popen(
+        list(command),
+        env=dict(env),
+        cwd=cwd,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
     with process:
         try:
             printed, complaints = _both(process, bounds)
@@ -62,10 +79,23 @@ def command_output(command: Sequence[str], env: Mapping[str, str], bounds: Bound
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
-    if code != 0:
-        said = complaints.decode("utf-8", "replace").strip().splitlines()[-1:] or ["nothing"]
-        raise UnreadableError(f"ended with exit code {code}, saying {said[0]!r}")
-    return printed
+    return Ended(code, printed, complaints)
+
+
+def command_output(command: Sequence[str], env: Mapping[str, str], bounds: Bounds) -> bytes:
+    """What a command prints; it and what it started are gone when this returns.
+
+    Raises:
+        UnreadableError: not there, failed, took or printed too much.
+    """
+    try:
+        ended = run_bounded(command, env, bounds)
+    except (OSError, ValueError) as problem:
+        reason = getattr(problem, "strerror", None) or problem
+        raise UnreadableError(f"{command[0]!r} can't be run: {reason}") from None
+    if ended.code != 0:
+        raise UnreadableError(f"ended with exit code {ended.code}, saying {ended.last_line!r}")
+    return ended.printed
 
 
 def _both(process: subprocess.Popen[bytes], bounds: Bounds) -> tuple[bytes, bytes]:

@@ -6,7 +6,6 @@ A measurement itself is started by `tasks/supervise.py`.
 from __future__ import annotations
 
 import shlex
-import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,9 +17,12 @@ import yaml
 
 from core.client_config import check_template
 from core.errors import ClientMissingError, SetupError
+from tasks.bounded import Bounds, UnreadableError, run_bounded
 
 #: Seconds for one small command; the real client needs 3–4 s for each (`shared` measurements).
 COMMAND_TIMEOUT_S = 120.0
+#: Bytes that it may print; a template is about 10 KB.
+_MAX_BYTES = 16 << 20
 #: What the stand-in client of `tasks/rehearsal` puts into its version.
 REHEARSAL_MARK = "rehearsal"
 #: Lines of the client's own output shown in an error.
@@ -87,21 +89,12 @@ def run_command(command: Sequence[str], env: Mapping[str, str], cwd: Path | None
     """Standard output of a small command of the client.
 
     Raises:
-        SetupError: it can't be started, fails, or takes longer than `COMMAND_TIMEOUT_S`.
+        SetupError: it can't be started, fails, takes longer than `COMMAND_TIMEOUT_S`, or prints
+            too much.
     """
     shown = shlex.join(command)
     try:
-        done = subprocess.run(
-            list(command),
-            env=dict(env),
-            cwd=cwd,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=COMMAND_TIMEOUT_S,
-            check=False,
-        )
+        done = run_bounded(command, env, Bounds(COMMAND_TIMEOUT_S, _MAX_BYTES), cwd)
     except (FileNotFoundError, NotADirectoryError):
         raise SetupError(
             f"client.command: {command[0]!r} was not found; install the official client"
@@ -111,16 +104,18 @@ def run_command(command: Sequence[str], env: Mapping[str, str], cwd: Path | None
         raise SetupError(f"client.command: {command[0]!r} is not executable") from None
     except (OSError, ValueError) as problem:  # no program, or an argument that can't be one
         raise SetupError(f"client.command: {command[0]!r} can't be run: {problem}") from None
-    except subprocess.TimeoutExpired:
+    except UnreadableError as problem:
+        raise SetupError(f"client.command: {problem}: {shown}") from None
+    if done.code != 0:
         raise SetupError(
-            f"client.command: no end after {COMMAND_TIMEOUT_S:.0f} s: {shown}"
-        ) from None
-    if done.returncode != 0:
-        raise SetupError(
-            f"client.command: exit code {done.returncode} from: {shown}\n"
-            + _tail(done.stderr + done.stdout)
+            f"client.command: exit code {done.code} from: {shown}\n"
+            + _tail(_text(done.complaints) + _text(done.printed))
         )
-    return done.stdout
+    return _text(done.printed)
+
+
+def _text(said: bytes) -> str:
+    return said.decode("utf-8", "replace")
 
 
 def _template(command: Sequence[str], name: str, env: Mapping[str, str]) -> Mapping[str, Any]:

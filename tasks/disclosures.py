@@ -5,8 +5,8 @@ What can't be read is told like what is missing, all of it at once.
 
 from __future__ import annotations
 
+import os
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,11 +18,12 @@ import yaml
 from core.campaign import Campaign
 from core.disclosure import Lack, Told
 from core.layout import README_MD, SYSTEM_DESC_JSON
+from tasks.bounded import Bounds, UnreadableError, run_bounded
 
 #: The official tool that captures a system's description.
 SYSINFO = "mlperf-sysinfo"
-#: Seconds that it may take: it asks every node.
-SYSINFO_TIMEOUT_S = 600.0
+#: It may take its time: it asks every node.
+_SYSINFO = Bounds(timeout_s=600.0, max_bytes=64 << 20)
 #: Largest description, bytes.
 _MAX_BYTES = 4 << 20
 
@@ -91,24 +92,16 @@ def _captured(config: Path, lacks: list[Lack]) -> Mapping[str, Any] | None:
         )
         return None
     with tempfile.TemporaryDirectory(prefix="pareto-sysinfo-") as folder:
-        try:
-            done = subprocess.run(
-                [program, "capture", "-c", str(config)],
-                cwd=folder,  # the places in its configuration are relative to it
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                timeout=SYSINFO_TIMEOUT_S,
-                check=False,
-            )
-        except (OSError, subprocess.TimeoutExpired) as problem:
+        command = [program, "capture", "-c", str(config)]
+        try:  # the places in its configuration are relative to its working directory
+            done = run_bounded(command, os.environ, _SYSINFO, cwd=Path(folder))
+        except (OSError, UnreadableError) as problem:
             lacks.append(Lack("disclosure.sysinfo", f"{SYSINFO}: {problem}"))
             return None
         found = sorted(Path(folder).rglob(SYSTEM_DESC_JSON))
-        if done.returncode or not found:
-            said = (done.stderr or done.stdout).strip().splitlines()[-1:] or ["nothing said"]
-            why = f"{SYSINFO} capture ended with {done.returncode} and wrote no description"
+        if done.code or not found:
+            why = f"{SYSINFO} capture ended with {done.code} and wrote no description"
             hint = "let its output.dir be relative"
-            lacks.append(Lack("disclosure.sysinfo", f"{why}: {said[0]}; {hint}"))
+            lacks.append(Lack("disclosure.sysinfo", f"{why}: {done.last_line}; {hint}"))
             return None
         return _document(found[0], "sysinfo", lacks)

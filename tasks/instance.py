@@ -45,8 +45,14 @@ LOOK_S = 0.5
 FREE_S = 10.0
 #: Seconds that somebody's look at the lock may take: nobody is refused for that.
 GLIMPSE_S = 0.2
-#: Bytes of a lock file: what is written is padded to one size, so that no reader sees a mixture.
+#: Bytes of a lock file, or a multiple: what is written is padded, so that no reader sees a mixture.
 _FILE_BYTES = 1024
+#: Tries at a dead holder's lease: its keeper may have renewed it just then.
+_TRIES = 3
+
+
+class BusyError(SetupError):
+    """Another campaign holds the instance; wait for it."""
 
 
 @dataclass(frozen=True)
@@ -73,12 +79,12 @@ class InstanceLock:
         """Take the lock; does nothing if it is held already.
 
         Raises:
-            SetupError: somebody else holds it; says who, since when, at which point.
+            BusyError: somebody else holds it; says who, since when, at which point.
+            SetupError: there can't be such a file.
         """
         if self.fd is not None:
             return
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        fd = _opened(self.path)
         deadline_s = time.monotonic() + wait_s
         while True:
             try:
@@ -87,10 +93,14 @@ class InstanceLock:
             except BlockingIOError:
                 if time.monotonic() >= deadline_s:
                     os.close(fd)
-                    raise SetupError(_refusal(self.wanted, self.holder())) from None
+                    raise BusyError(_refusal(self.wanted, self.holder())) from None
                 time.sleep(LOOK_S / 10)
         self.fd = fd
-        self.tell(None)
+        try:
+            self.tell(None)
+        except SetupError:
+            self.release()
+            raise
 
     def holder(self) -> dict[str, Any]:
         """What the holder wrote; empty if that can't be read."""
@@ -114,11 +124,21 @@ class InstanceLock:
         return True
 
     def tell(self, label: str | None) -> None:
-        """Write down who holds it, and at which point."""
+        """Write down who holds it, and at which point.
+
+        Raises:
+            SetupError: the file takes nothing.
+        """
         assert self.fd is not None
         owner = this_process()
         told = {**vars(self.wanted), **vars(owner), "since": self.since, "label": label}
-        os.pwrite(self.fd, json.dumps(told).encode().ljust(_FILE_BYTES), 0)
+        text = json.dumps(told).encode()
+        size_bytes = -(-len(text) // _FILE_BYTES) * _FILE_BYTES
+        try:
+            os.pwrite(self.fd, text.ljust(size_bytes), 0)
+            os.ftruncate(self.fd, size_bytes)
+        except OSError as problem:
+            raise _unusable(self.path, problem) from None
 
     def release(self) -> None:
         """Let go of it; a client that inherited it holds it on."""
@@ -152,13 +172,12 @@ class Lease:
         """
         name = self.wanted.instance
         held = self.records.take_lease(name, self.wanted.campaign, self.owner)
-        if held.owner == self.owner:
-            return
-        if not _may_take_over(self.records, held, self.clock):
+        for _ in range(_TRIES):
+            if held.owner == self.owner or not _may_take_over(self.records, held, self.clock):
+                break
+            held = self.records.take_lease(name, self.wanted.campaign, self.owner, seen=held)
+        if held.owner != self.owner:
             raise SetupError(_refusal(self.wanted, _told(held)))
-        latest = self.records.take_lease(name, self.wanted.campaign, self.owner, seen=held)
-        if latest.owner != self.owner:
-            raise SetupError(_refusal(self.wanted, _told(latest)))
 
     def tell(self, label: str | None, *, has_client: bool) -> None:
         """Write down at which point the holder is, and whether a client may run there."""
@@ -244,7 +263,7 @@ class Hold:
         """
         try:
             self.lock.acquire()
-        except SetupError:
+        except BusyError:
             if not self.lock.is_left_by_us():
                 raise
             self.lease.has_client = True
@@ -300,7 +319,7 @@ def _may_take_over(records: Records, held: LeaseRecord, clock: Callable[[], floa
     """Whether a lease's holder is dead, and no client of its can be running.
 
     On the holder's own machine the lock file says whether its client is gone, and a restart of the
-    machine ends both. Two machines may have one name, so signs of life are watched for even then.
+    machine ends both. A machine may be the copy of another, so signs of life are watched for then.
     """
     if is_here(held.owner):
         return not owner_lives(held.owner)
@@ -317,6 +336,22 @@ def _is_still(records: Records, held: LeaseRecord) -> bool:
             return False
         time.sleep(LOOK_S)
     return True
+
+
+def _opened(path: Path) -> int:
+    """Descriptor of a lock file. It is not appended to, so that what is told can be told anew."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as problem:
+        raise _unusable(path, problem) from None
+
+
+def _unusable(path: Path, problem: OSError) -> SetupError:
+    return SetupError(
+        f"{path}: can't be written ({problem.strerror}); look at its folder and whose it is, or"
+        " name another with PARETO_STATE_DIR"
+    )
 
 
 def _holder_lives(holder: dict[str, Any]) -> bool:

@@ -17,11 +17,11 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from core.errors import ParetoError
+from core.errors import ParetoError, SetupError
 
 if TYPE_CHECKING:  # a sleeping keeper loads no SQL
     from core.records import Owner, Records
@@ -38,7 +38,7 @@ _IMPORT_ROOT = Path(__file__).resolve().parents[1]
 class Keeper:
     """The keeper of one lease, as its orchestrator sees it."""
 
-    url: str
+    url: str = field(repr=False)  # with its password
     instance: str
     owner: Owner
     lock: Path
@@ -92,7 +92,11 @@ def touch(path: Path | None) -> None:
 
 
 def is_locked(lock: Path) -> bool:
-    """Whether anyone holds an instance's lock; looks without keeping it."""
+    """Whether anyone holds an instance's lock; looks without keeping it.
+
+    Raises:
+        SetupError: it may not be looked at.
+    """
     try:
         with lock.open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -100,6 +104,8 @@ def is_locked(lock: Path) -> bool:
         return True
     except FileNotFoundError:
         return False
+    except OSError as problem:
+        raise SetupError(f"{lock}: can't be read ({problem.strerror}); see whose it is") from None
     return False
 
 

@@ -11,6 +11,7 @@ import shutil
 import tempfile
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +23,10 @@ from submission_checker import SubmissionChecker
 from submission_checker.models import Severity as Official
 
 from core import layout
-from core.gates import CURVE, remark
+from core.gates import CURVE, is_folder_name, remark
 from core.rules_ahead import Remark, key_for
-from core.submission import CurveFiles, labels
+from core.specimen import SYSTEM
+from core.submission import CurveFiles, PointFiles, labels
 
 #: The submission's folder below its organization's, until MLCommons gives it an id.
 PENDING_ID = "local"
@@ -75,13 +77,24 @@ def _place(path: Path | None, names: Mapping[int, str]) -> str:
 
 
 def check_files(files: CurveFiles, registry: Path | None) -> list[Remark]:
-    """What the official checker says against files that are not on the disk yet."""
+    """What the official checker says against files that are not on the disk yet.
+
+    A system's name that would lead out of the tree is a specimen's in it; `gate_files` tells of it.
+    """
+    files = replace(files, points=tuple(map(_inside, files.points)))
     with tempfile.TemporaryDirectory(prefix="pareto-ahead-") as folder:
         try:
             write_tree(files, Path(folder))
         except (OSError, ValueError) as problem:
             return [_crashed(problem)]
         return check_tree(Path(folder), registry, labels(files.points))
+
+
+def _inside(point: PointFiles) -> PointFiles:
+    """A point whose system's name is a folder's."""
+    if is_folder_name(str(point.system.get("system_name"))):
+        return point
+    return replace(point, system={**point.system, "system_name": SYSTEM["system_name"]})
 
 
 def write_tree(files: CurveFiles, root: Path) -> None:

@@ -6,8 +6,8 @@ Recorded run folders are only read.
 from __future__ import annotations
 
 import json
+import os
 import shutil
-import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,12 +16,13 @@ from typing import Any
 from core import layout
 from core.errors import InputError, SetupError
 from core.files import write_atomic
+from tasks.bounded import Bounds, UnreadableError, run_bounded
 from tasks.official import yaml_text
 
 #: The official tool that makes a static dashboard of a tree.
 VIZ = "mlperf-viz"
-#: Seconds that it may take.
-VIZ_TIMEOUT_S = 600.0
+#: How long it may take, and what it may print.
+_VIZ = Bounds(timeout_s=600.0, max_bytes=64 << 20)
 
 
 @contextmanager
@@ -91,16 +92,9 @@ def dashboard(tree: Path, folder: Path) -> str | None:
     program = shutil.which(VIZ)
     if program is None:
         return f"{VIZ} is not installed"
+    command = [program, str(tree), "--strict", "--build", str(folder)]
     try:
-        done = subprocess.run(
-            [program, str(tree), "--strict", "--build", str(folder)],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=VIZ_TIMEOUT_S,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as problem:
+        done = run_bounded(command, os.environ, _VIZ)
+    except (OSError, UnreadableError) as problem:
         return f"{VIZ}: {problem}"
-    said = (done.stderr or done.stdout).strip().splitlines()[-1:]
-    return None if done.returncode == 0 else f"{VIZ} ended with {done.returncode}: {' '.join(said)}"
+    return None if done.code == 0 else f"{VIZ} ended with {done.code}: {done.last_line}"

@@ -92,7 +92,7 @@ def read_identity(
     campaign: Campaign,
     env: Mapping[str, str],
     looks: int = 1,
-    timeout_s: float = DOCUMENT.timeout_s,
+    timeout_s: float | None = None,
     tries: int = TRIES,
 ) -> Identity:
     """What every URL reveals of the one instance; what differs between looks in a row is left out.
@@ -101,7 +101,7 @@ def read_identity(
         campaign: The campaign.
         env: The environment, for the key and for probes.
         looks: Looks in a row.
-        timeout_s: For each answer.
+        timeout_s: For each answer, of a probe too; None: what each may take at other times.
         tries: Tries at each URL.
 
     Raises:
@@ -109,10 +109,10 @@ def read_identity(
     """
 
     def ask(http: httpx.Client) -> dict[str, Any]:
-        return _identified(http, timeout_s)
+        return _identified(http, timeout_s or DOCUMENT.timeout_s)
 
     seen: list[Identity] = [_per_url(campaign, env, ask, tries) for _ in range(looks)]
-    probes = [probe for probe in campaign.fingerprint.probes if probe.identity]
+    probes = [_within(p, timeout_s) for p in campaign.fingerprint.probes if p.identity]
     asked = {f"probe {probe.name}": run_probe(probe, campaign, env) for probe in probes}
     return {url: {**found, **asked} for url, found in steady(seen).items()}
 
@@ -257,6 +257,13 @@ def check_probes(campaign: Campaign, env: Mapping[str, str]) -> None:
                 f"{_key(probe)}: differs at each call: {_first_difference(first, second)};"
                 " name what differs in volatile, or probe something that stays"
             )
+
+
+def _within(probe: Probe, timeout_s: float | None) -> Probe:
+    """A probe that takes no longer."""
+    if timeout_s is None or probe.timeout_s <= timeout_s:
+        return probe
+    return probe.model_copy(update={"timeout_s": timeout_s})
 
 
 def run_probe(probe: Probe, campaign: Campaign, env: Mapping[str, str]) -> Any:

@@ -45,13 +45,14 @@ def begin(config: pytest.Config) -> None:
         [sys.executable, keeper.__file__, folder], stdin=subprocess.PIPE, start_new_session=True
     )
     os.environ[FOLDER_ENV] = folder
+    os.environ["PARETO_STATE_DIR"] = str(Path(folder) / "state")  # not the caller's own
 
 
 def end(config: pytest.Config) -> None:
     """Let the keeper end what was shared and remove the folder, unless this is a worker."""
     if _is_worker(config):
         return
-    del os.environ[FOLDER_ENV]
+    del os.environ[FOLDER_ENV], os.environ["PARETO_STATE_DIR"]
     config.stash[_KEEPER].communicate()
 
 

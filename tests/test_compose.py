@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 import re
+import subprocess
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -155,3 +157,24 @@ def test_a_worker_of_its_own_name_among_machines(compose: dict[str, Any]) -> Non
         "/data",
     ]
     assert Path(ROOT / "deploy" / "entrypoint.sh").stat().st_mode & 0o111
+
+
+def test_no_command_line_holds_a_password(tmp_path: Path) -> None:
+    """Of the script that sets the databases up: every process of the machine sees it."""
+    secrets, seen, psql = tmp_path / "secrets", tmp_path / "seen", tmp_path / "bin" / "psql"
+    subprocess.run(["sh", str(ROOT / "deploy" / "secrets.sh"), str(secrets)], check=True)
+    psql.parent.mkdir()
+    psql.write_text(f'#!/bin/sh\necho "$@" >>{seen}\ncat >/dev/null\n')
+    psql.chmod(0o755)
+    env = {
+        "PATH": f"{psql.parent}:{os.environ['PATH']}",
+        "PARETO_SECRETS": str(secrets),
+        "POSTGRES_USER": "postgres",
+    }
+    script = ["sh", str(ROOT / "deploy" / "databases.sh")]
+    subprocess.run(script, env=env, check=True)
+    shown = seen.read_text()
+    assert shown.count("--username=postgres") == 2
+    assert not any(file.read_text().strip() in shown for file in secrets.glob("*database*"))
+    (secrets / "pareto_database_password").unlink()  # no role without a password
+    assert subprocess.run(script, env=env, check=False).returncode != 0

@@ -80,8 +80,11 @@ class Finished:
         self.stated = merged(self.stated, sections)
         self.file.write_text(yaml.safe_dump(self.stated, sort_keys=False))
 
-    def measure(self, *labels: str, driver: str = "580") -> None:
-        """Record a valid attempt at these points, without names at all; on a system's driver."""
+    def measure(self, *labels: str, driver: str | None = "580") -> None:
+        """Record a valid attempt at these points, without names at all; on a system's driver.
+
+        Without a driver there is no fingerprint either.
+        """
         for point in self.ready.plan.points:
             if not labels or point.label in labels:
                 self._measure(point, driver)
@@ -95,14 +98,15 @@ class Finished:
         points = {p.label: p for p in self.records.points_with_attempts("curve")}
         return points[label].attempts[-1]
 
-    def _measure(self, point: Point, driver: str) -> None:
+    def _measure(self, point: Point, driver: str | None) -> None:
         attempt = self.records.new_attempt(
             "curve", point.label, owner=OWNER, samples=samples_of(self.ready), passes=5
         )
         folder = self.ready.paths.runs / attempt.folder / "run"
         write_run(folder, self.ready, point, self.summary)
-        found = fingerprint({"datasets": _datasets(self.ready), "probes": {"driver": driver}})
-        self.records.record_fingerprint(attempt.id, "before", found)
+        if driver is not None:
+            found = fingerprint({"datasets": _datasets(self.ready), "probes": {"driver": driver}})
+            self.records.record_fingerprint(attempt.id, "before", found)
         self.records.change_state(attempt.id, AttemptState.RUNNING)
         self.records.record_folder(attempt.id, folder, manifest(folder))
         make_read_only(folder)

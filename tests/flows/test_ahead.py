@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -83,3 +84,22 @@ def test_what_is_missing_is_told_once(tmp_path: Path) -> None:
     assert found.has_errors
     assert [lack.rule for lack in found.lacks] == ["power-descriptor"]
     assert Lack("disclosure.src", "").rule == "src-readme"
+
+
+@pytest.mark.parametrize("name", ["{}/out", "../../../../out", ".."])
+def test_a_systems_name_leads_nowhere_else(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is told of, and nothing is written but in the folder that is removed again."""
+    finished = Finished(tmp_path)
+    finished.write(disclosure={"system": {"system_name": name.format(tmp_path)}})
+    place = tmp_path / "a" / "b"
+    place.mkdir(parents=True)
+    monkeypatch.setattr(tempfile, "tempdir", str(place))
+    before = sorted(tmp_path.rglob("*"))
+    from flows.prepare import prepare
+
+    ready = prepare(finished.file, {})
+    found = look_ahead(ready.campaign, ready.plan)
+    assert {remark.rule for remark in found.remarks} == {"system-name-path"}
+    assert sorted(tmp_path.rglob("*")) == before

@@ -240,6 +240,20 @@ def test_points_of_two_systems_are_no_curve(tmp_path: Path, pareto: Pareto) -> N
     assert f"{labels[-1]}: measured on another system" in ended.err
 
 
+def test_a_point_without_fingerprint_is_not_passed_over(tmp_path: Path, pareto: Pareto) -> None:
+    """Nothing tells of what system it is, nor by which rows to judge it: that is an error."""
+    done = Finished(tmp_path)
+    labels = [point.label for point in done.ready.plan.points]
+    done.measure(*labels[:-1])
+    done.measure(labels[-1], driver=None)
+    ended = pareto(tmp_path, "package", done.file, "--out", "out")
+    assert ended.code == 1
+    (event,) = done.records.campaign_events("curve", CHECKED)
+    said = [(remark["rule"], remark["place"]) for remark in event.payload["remarks"]]
+    assert said == [("fingerprint-missing", labels[-1])]
+    assert "runs create" not in ended.out
+
+
 def test_a_curve_may_do_without_a_point_of_choice(tmp_path: Path, pareto: Pareto) -> None:
     """If it is legal without it; which is left out is said."""
     done = Finished(tmp_path, curve={"levels": [1, 4, 16, 32, 64, 100, 128, 256]})

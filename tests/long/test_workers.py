@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -222,7 +223,7 @@ def test_two_servers_on_one_records_database(bench: Any, tmp_path: Path) -> None
                 assert far.pareto("submit", far.file, "--points", "1").code == 0
                 state = wait_until(lambda: far.run_state("Failed"), "the refusal")
                 assert "is being measured by another campaign: delta, at point" in state["message"]
-                assert "on near; one at a time may load it" in state["message"]
+                assert re.search(r"on near#\w{8}; one at a time may load it", state["message"])
                 assert near.pareto("cancel", near.file).code == 0
                 wait_until(lambda: near.run_state("Cancelled"), "its end")
         assert not far.attempts("c0001")

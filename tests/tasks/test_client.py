@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from core.client_config import merged
 from core.errors import SetupError
 from tasks import client
 from tasks.client import benchmark_command, inspect_client, run_command, validate_config
+from tasks.processes import Identity, is_running, process_start_time
 
 ROOT = Path(__file__).parents[2]
 ENV = {**os.environ, "PYTHONPATH": str(ROOT)}
@@ -106,8 +108,24 @@ def test_what_cannot_be_started_is_told(command: list[str], cause: str) -> None:
 def test_a_client_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After the limit the command is told that didn't end."""
     monkeypatch.setattr(client, "COMMAND_TIMEOUT_S", 0.2)
-    with pytest.raises(SetupError, match=r"no end after 0 s: .*client --version"):
+    with pytest.raises(SetupError, match=r"no end after 0.2 s: .*client --version"):
         run_command([*script(tmp_path, "exec sleep 30"), "--version"], ENV)
+
+
+def test_what_a_client_leaves_behind_holds_nobody_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that it started and that holds its output is ended with it, at the limit."""
+    monkeypatch.setattr(client, "COMMAND_TIMEOUT_S", 0.5)
+    body = f"sleep 30 & echo $! > {tmp_path}/pid"
+    with pytest.raises(SetupError, match=r"no end after 0.5 s"):
+        run_command(script(tmp_path, body), ENV)
+    pid = int((tmp_path / "pid").read_text())
+    deadline_s = time.monotonic() + 5.0
+    child = Identity(pid, process_start_time(pid) or 0)
+    while is_running(child) and time.monotonic() < deadline_s:
+        time.sleep(0.01)
+    assert not is_running(child)
 
 
 def config_file(folder: Path, **changes: Any) -> Path:

@@ -112,6 +112,30 @@ def test_an_unreadable_lock_file_still_refuses(tmp_path: Path, records: Records)
             hold(records, tmp_path).lock.acquire()
 
 
+def test_a_place_that_can_have_no_lock_is_told(tmp_path: Path, records: Records) -> None:
+    """A folder that can't be made, a lock that may not be opened: a message, no traceback."""
+    (tmp_path / "file").touch()
+    with pytest.raises(SetupError, match=r"file/box\.lock: can't be written \(File exists\)"):
+        hold(records, tmp_path / "file").lock.acquire()
+    (tmp_path / "box.lock").mkdir()
+    with (
+        pytest.raises(SetupError, match=r"box\.lock: can't be written \(Is a directory\)"),
+        hold(records, tmp_path).held(lost),
+    ):
+        pass
+
+
+def test_a_long_holder_is_told_whole(tmp_path: Path, records: Records) -> None:
+    """And after it a short one, of which nothing is left over."""
+    lock = hold(records, tmp_path).lock
+    lock.acquire()
+    for label in ("c" * 3 * module._FILE_BYTES, "c0064"):
+        lock.tell(label)
+        assert lock.holder()["label"] == label
+        assert lock.path.stat().st_size % module._FILE_BYTES == 0
+    lock.release()
+
+
 # --- Across machines ---------------------------------------------------------------------------
 
 
@@ -174,6 +198,28 @@ def test_a_dead_holder_here_loses_it_at_once(records: Records) -> None:
     assert os.getpid() == records.lease("box").owner.pid
 
 
+def test_a_keeper_that_renews_just_now_is_no_reason_to_refuse(
+    records: Records, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its orchestrator is dead: the lease is looked at once more."""
+    dead = Lease(records, Wanted("box", "one", "x"))
+    dead.owner = replace(this_process(), start_time=1)
+    dead.acquire()
+    looks: list[int] = []
+
+    def look(*_: Any) -> bool:
+        looks.append(1)
+        if len(looks) == 1:
+            dead.beat()
+        return True
+
+    monkeypatch.setattr(module, "_may_take_over", look)
+    mine = Lease(records, Wanted("box", "one", "x"))
+    mine.acquire()
+    assert records.lease("box").owner == mine.owner
+    assert len(looks) == 2
+
+
 def test_a_machine_of_the_same_name_is_another_machine(records: Records) -> None:
     """While its lease moves; its processes are not looked for among ours."""
     namesake = Lease(records, Wanted("box", "far", "x"))
@@ -186,8 +232,21 @@ def test_a_machine_of_the_same_name_is_another_machine(records: Records) -> None
         assert records.lease("box").campaign == "far"
 
 
+def test_the_client_of_a_namesake_is_waited_for(records: Records) -> None:
+    """It is cut off from the records, and its client measures on: until the term nobody else."""
+    namesake = Lease(records, Wanted("box", "far", "x"))
+    own = this_process()
+    name, _, _ = own.host.partition("#")
+    namesake.owner = replace(own, host=f"{name}#another", boot_id="other")
+    namesake.acquire()
+    namesake.tell("c0064", has_client=True)
+    with pytest.raises(SetupError, match="another campaign: far"):
+        Lease(records, Wanted("box", "one", "x")).acquire()
+    assert records.lease("box").campaign == "far"
+
+
 def test_a_restart_of_the_machine_ended_its_client(records: Records) -> None:
-    """No term is waited for, only for signs of life: the name could be another machine's too."""
+    """No term is waited for, only for signs of life: a copy of the machine has its mark too."""
     before = Lease(records, Wanted("box", "one", "x"))
     before.owner = replace(this_process(), boot_id="before")
     before.acquire()

@@ -112,3 +112,11 @@ def test_looking_at_a_lock_leaves_it_as_it_was(tmp_path: Path) -> None:
         assert not is_locked(lock)
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         assert is_locked(lock)
+
+
+def test_its_repr_holds_no_password() -> None:
+    """A repr gets into tracebacks and logs."""
+    url, place = "postgresql://pareto:hush-hush@head-node/pareto", Path("box")
+    kept = Keeper(url, "box", this_process(), place, place, beat_s=5.0, term_s=600.0)
+    assert kept.url == url
+    assert "hush-hush" not in repr(kept)

@@ -230,6 +230,13 @@ def test_a_probe_of_the_instance_is_not_in_the_fingerprint(server: Server) -> No
     assert read_identity(campaign, ENV) == {server.url: {"probe driver": ["boot 7"]}}
 
 
+def test_a_short_look_bounds_probes_too(server: Server) -> None:
+    """While a client runs nobody waits as long as a probe may take at other times."""
+    campaign = server.campaign(script("import time; time.sleep(60)", identity=True))
+    with pytest.raises(SetupError, match=r"driver: no end after 0\.2 s"):
+        read_identity(campaign, ENV, timeout_s=0.2, tries=1)
+
+
 BAD = [
     (script("import time; time.sleep(60)", timeout_s=0.3), "no end after 0.3 s"),
     (
