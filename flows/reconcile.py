@@ -36,7 +36,10 @@ def reconcile(api: PrefectApi) -> Iterator[str]:
         if not was_cancelled and run.deployment_id is not None:
             yield _resumed(api, run)
     for run in api.runs(flows=flows, states=("CANCELLED", "CRASHED", "FAILED")):
-        if run.labels.get(INTERRUPTED_LABEL) is True and run.deployment_id is not None:
+        owner, is_interrupted = _owner(run), run.labels.get(INTERRUPTED_LABEL) is True
+        if not is_interrupted or run.deployment_id is None or owner is None:
+            continue
+        if owner.host == this_process().host:  # whoever stopped another machine goes on there
             yield _resumed(api, run)
 
 
@@ -51,9 +54,12 @@ def left_open(records: Records) -> Iterator[str]:
 
 
 def _resumed(api: PrefectApi, run: FlowRun) -> str:
-    """Schedule a run anew; it continues, since the records say what is done."""
-    api.ask("PATCH", f"/flow_runs/{run.id}/labels", {INTERRUPTED_LABEL: False})
+    """Schedule a run anew; it continues, since the records say what is done.
+
+    The label goes last: a run that could not be scheduled is found again at the next start.
+    """
     api.set_state(run.id, "SCHEDULED", "AwaitingRetry", "goes on after an interruption")
+    api.ask("PATCH", f"/flow_runs/{run.id}/labels", {INTERRUPTED_LABEL: False})
     return f"{run.name}: goes on"
 
 
