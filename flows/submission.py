@@ -6,7 +6,6 @@ Prefect is asked over its API: a submission takes a second, and imports none of 
 from __future__ import annotations
 
 import hashlib
-import socket
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +18,9 @@ from core.redact import HIDDEN, scrubbed
 from core.status import PointState
 from flows.prepare import Prepared
 from flows.session import recorded_in
+from tasks.owner import owner_lives, this_process
 from tasks.prefect_api import FlowRun, PrefectApi
+from tasks.prefect_pages import owner_in
 from tasks.prefect_server import known_api_url
 
 #: Names of the flows, of their deployments, and of both together as Prefect looks them up.
@@ -27,8 +28,6 @@ CAMPAIGN, RETRY = "campaign", "retry-points"
 CAMPAIGN_DEPLOYMENT = f"{CAMPAIGN}/{CAMPAIGN}"
 #: Name of the state of a run that waits for the client to be installed where it is to run.
 AWAITING_CLIENT = "AwaitingClient"
-#: Tag of a deployment that names the machine which serves it.
-HOST_TAG = "host:"
 #: States of a run that is not over.
 _ACTIVE = ("SCHEDULED", "PENDING", "RUNNING", "PAUSED", "CANCELLING")
 #: States of a run that is over.
@@ -52,6 +51,11 @@ def marks(ready: Prepared) -> list[str]:
     campaign = ready.campaign
     found = [f"campaign:{campaign.campaign}", f"instance:{campaign.instance.name}"]
     return [*found, "rehearsal"] if campaign.rehearsal else found
+
+
+def host_tag() -> str:
+    """Tag of a deployment that names the machine which serves it: this one."""
+    return f"host:{this_process().host}"
 
 
 def service(ready: Prepared) -> PrefectApi:
@@ -85,13 +89,14 @@ def submit(api: PrefectApi, ready: Prepared, points: Sequence[str] | None) -> Su
     states = {point.state for point in records.points_with_attempts(name)}
     if states == {PointState.VALID}:
         return None
-    if running := _same(api.runs(tags=marks(ready)[:1], states=_ACTIVE), ready):
+    active = api.runs(flows=(CAMPAIGN,), tags=marks(ready)[:1], states=_ACTIVE)
+    if running := _same(active, ready):
         return Submitted(running, joined=True, records=records)
     note = ""
-    is_here = f"{HOST_TAG}{socket.gethostname()}" in deployment.get("tags", ())
+    is_here = host_tag() in deployment.get("tags", ())
     if not is_here and not _is_busy(api, deployment, ready):
         note = _check_there(api, deployment["id"], ready)
-    run = _created(api, deployment["id"], ready, points)
+    run = _created(api, deployment["id"], ready, points, active)
     return Submitted(run, joined=False, records=records, note=note)
 
 
@@ -122,7 +127,7 @@ def _same(runs: Sequence[FlowRun], ready: Prepared) -> FlowRun | None:
     source, text = str(ready.loaded.path), ready.loaded.text.strip()
     for run in runs:
         given = run.parameters
-        if given.get("check"):  # it measures nothing
+        if given.get("check") or _is_dead(run):  # it measures nothing
             continue
         if given.get("source") == source or source == given.get("campaign"):
             return run
@@ -131,12 +136,25 @@ def _same(runs: Sequence[FlowRun], ready: Prepared) -> FlowRun | None:
     return None
 
 
+def _is_dead(run: FlowRun) -> bool:
+    """Whether a run is shown as running whose process on this machine is gone."""
+    owner = owner_in(run.labels)
+    if run.state_type != "RUNNING" or owner is None or owner.host != this_process().host:
+        return False
+    return not owner_lives(owner)
+
+
 def _created(
-    api: PrefectApi, deployment_id: str, ready: Prepared, points: Sequence[str] | None
+    api: PrefectApi,
+    deployment_id: str,
+    ready: Prepared,
+    points: Sequence[str] | None,
+    passed: Sequence[FlowRun],
 ) -> FlowRun:
-    """A new run; two submissions at once get the same one."""
-    ended = api.runs(tags=marks(ready)[:1], states=_FINAL)
-    after = ended[0].id if ended else "the first"
+    """A new run; two submissions at once get the same one, and never one that was passed over."""
+    ended = api.runs(flows=(CAMPAIGN,), tags=marks(ready)[:1], states=_FINAL)
+    known = [run.id for run in (*ended[:1], *passed) if not run.parameters.get("check")]
+    after = sorted(known)
     parameters = _parameters(ready) | {"points": ",".join(points or ())}
     digest = hashlib.sha256(f"{sorted(parameters.items())}{after}".encode()).hexdigest()
     title = f"{ready.campaign.campaign} @ {ready.campaign.instance.name}"

@@ -23,7 +23,7 @@ from prefect.workers.process import ProcessWorker
 
 from flows.deployments import campaign, retry_points
 from flows.serve import about_campaigns
-from flows.submission import HOST_TAG
+from flows.submission import host_tag
 from flows.worker import FOLDER_ENV, INSTANCE_ENV, pool_of
 
 #: Runs that a worker takes at a time: one campaign at a time may load an instance.
@@ -78,7 +78,7 @@ async def _deployment(
     return await flow.ato_deployment(
         name=instance,
         description=about,
-        tags=[f"{HOST_TAG}{socket.gethostname()}", f"instance:{instance}"],
+        tags=[host_tag(), f"instance:{instance}"],
         work_pool_name=pool_of(instance),
         job_variables={"working_dir": folder},
         entrypoint_type=EntrypointType.MODULE_PATH,

@@ -12,7 +12,7 @@ import pytest
 from core.errors import SetupError
 from core.records import Owner
 from flows.reconcile import reconcile
-from flows.submission import CAMPAIGN
+from flows.submission import CAMPAIGN, host_tag
 from tasks.owner import this_process
 from tasks.prefect_api import FlowRun, PrefectApi
 from tasks.prefect_pages import INTERRUPTED_LABEL, OWNER_LABELS
@@ -26,7 +26,7 @@ class Server:
         self.api = api
         flow = api.ask("POST", "/flows/", {"name": CAMPAIGN})["id"]
         self.name = f"box-{uuid.uuid4().hex[:8]}"
-        made = {"name": self.name, "flow_id": flow, "tags": []}
+        made = {"name": self.name, "flow_id": flow, "tags": [host_tag()]}
         self.deployment_id = api.ask("POST", "/deployments/", made)["id"]
 
     def run(self, kind: str, owner: Owner | None = None, *, interrupted: bool = False) -> str:
@@ -75,6 +75,20 @@ def test_what_was_interrupted_goes_on_where_it_was_stopped(server: Server) -> No
     assert server.state(ours) == "SCHEDULED"
     assert server.found(ours).labels[INTERRUPTED_LABEL] is False
     assert [server.state(run) for run in (theirs, by_user)] == ["CANCELLED", "CANCELLED"]
+
+
+def test_runs_that_died_while_they_started_go_on(server: Server) -> None:
+    """They bear no labels, or those of an earlier process; only who serves them takes them."""
+    runs = [server.run("PENDING"), server.run("PENDING", dead("another")), server.run("RUNNING")]
+    cancelled = server.run("CANCELLING")
+    living = server.run("RUNNING", this_process())
+    theirs = server.run("RUNNING", dead("another"))
+    list(reconcile(server.api))
+    assert [server.state(run) for run in runs] == ["PENDING", "PENDING", "RUNNING"]
+    list(reconcile(server.api, server.name))
+    assert [server.state(run) for run in runs] == ["SCHEDULED"] * 3
+    assert server.state(cancelled) == "CANCELLED"
+    assert [server.state(run) for run in (living, theirs)] == ["RUNNING", "RUNNING"]
 
 
 def test_a_run_that_could_not_go_on_is_found_again(
