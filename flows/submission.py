@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import InputError, SetupError
+from core.plan import Plan
 from core.records import Records, open_records
 from core.redact import HIDDEN, scrubbed
 from core.status import PointState
+from flows.choice import labels_of
 from flows.prepare import Prepared
 from flows.session import recorded_in
 from tasks.owner import owner_lives, this_process
@@ -28,8 +30,10 @@ CAMPAIGN, RETRY = "campaign", "retry-points"
 CAMPAIGN_DEPLOYMENT = f"{CAMPAIGN}/{CAMPAIGN}"
 #: Name of the state of a run that waits for the client to be installed where it is to run.
 AWAITING_CLIENT = "AwaitingClient"
+#: State of a run that was suspended in Prefect's pages.
+SUSPENDED = "PAUSED"
 #: States of a run that is not over.
-_ACTIVE = ("SCHEDULED", "PENDING", "RUNNING", "PAUSED", "CANCELLING")
+_ACTIVE = ("SCHEDULED", "PENDING", "RUNNING", SUSPENDED, "CANCELLING")
 #: States of a run that is over.
 _FINAL = ("COMPLETED", "FAILED", "CANCELLED", "CRASHED")
 #: Seconds between two looks at a run, and seconds that a check on another machine may take.
@@ -90,12 +94,12 @@ def submit(api: PrefectApi, ready: Prepared, points: Sequence[str] | None) -> Su
     if states == {PointState.VALID}:
         return None
     active = api.runs(flows=(CAMPAIGN,), tags=marks(ready)[:1], states=_ACTIVE)
-    if running := _same(active, ready):
+    if running := _same(active, ready, points):
         return Submitted(running, joined=True, records=records)
-    note = ""
+    note = _beside(api, active)
     is_here = host_tag() in deployment.get("tags", ())
     if not is_here and not _is_busy(api, deployment, ready):
-        note = _check_there(api, deployment["id"], ready)
+        note = _check_there(api, deployment["id"], ready) or note
     run = _created(api, deployment["id"], ready, points, active)
     return Submitted(run, joined=False, records=records, note=note)
 
@@ -122,18 +126,45 @@ def _is_busy(api: PrefectApi, deployment: Mapping[str, Any], ready: Prepared) ->
     return is_worker and bool(api.runs(tags=marks(ready)[1:2], states=_ACTIVE))
 
 
-def _same(runs: Sequence[FlowRun], ready: Prepared) -> FlowRun | None:
-    """The run of this very campaign: of its file or with its text."""
+def _same(runs: Sequence[FlowRun], ready: Prepared, points: Sequence[str] | None) -> FlowRun | None:
+    """The run of this very campaign, of its file or with its text, that measures these points."""
     source, text = str(ready.loaded.path), ready.loaded.text.strip()
     for run in runs:
         given = run.parameters
-        if given.get("check") or _is_dead(run):  # it measures nothing
+        if not _measures(run) or not _covers(str(given.get("points") or ""), points, ready.plan):
             continue
         if given.get("source") == source or source == given.get("campaign"):
             return run
         if str(given.get("campaign", "")).strip() == text:
             return run
     return None
+
+
+def _measures(run: FlowRun) -> bool:
+    """Whether a run that is not over will measure."""
+    only_looks = run.parameters.get("check") or run.parameters.get("calibrate")
+    return not only_looks and run.state_type != "CANCELLING" and not _is_dead(run)
+
+
+def _covers(theirs: str, wanted: Sequence[str] | None, plan: Plan) -> bool:
+    """Whether a run of these points, as its user named them, measures all that are wanted."""
+    if not theirs:
+        return True
+    try:
+        return wanted is not None and set(wanted) <= set(labels_of(theirs, plan) or ())
+    except InputError:  # it can't run
+        return False
+
+
+def _beside(api: PrefectApi, active: Sequence[FlowRun]) -> str:
+    """What is worth telling of the campaign's runs that were not joined."""
+    running = [run for run in active if _measures(run)]
+    if not running:
+        return ""
+    return (
+        f"another run of it measures something else: {api.run_url(running[0].id)}; one runs at a"
+        " time: a worker takes this one after it, a service ends it as Joined"
+    )
 
 
 def _is_dead(run: FlowRun) -> bool:

@@ -36,13 +36,23 @@ def submit(file: Path, *, points: str | None = None, watch: bool = False) -> int
     if found is None:
         print(f"{name}: every point is valid, nothing to measure")
         return 0
-    how = "is being measured already" if found.joined else "submitted"
+    how = _how(found)
     print(
         f"{name}: {how}, {len(ready.plan.points)} points\n{api.run_url(found.run.id)}", flush=True
     )
     if found.note:
         print(found.note)
     return _watched(api, ready, found) if watch else 0
+
+
+def _how(found: Submitted) -> str:
+    """What became of the submission, in a few words."""
+    from flows.submission import SUSPENDED
+
+    if not found.joined:
+        return "submitted"
+    is_suspended = found.run.state_type == SUSPENDED
+    return "suspended, resume its run" if is_suspended else "is being measured already"
 
 
 def _watched(api: PrefectApi, ready: Prepared, found: Submitted) -> int:
