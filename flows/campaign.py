@@ -130,7 +130,7 @@ def _stop_recorded(session: Session) -> Iterator[None]:
     try:
         yield
     except ParetoError as failure:
-        payload = {"reason": str(failure)}
+        payload = {"reason": str(failure), "exit_code": failure.exit_code}
         with suppress(RecordsUnavailableError):  # then they are what the failure is about
             records = session.records.impatient()
             records.append_event(session.campaign.campaign, "campaign.stopped", payload)

@@ -12,9 +12,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from core.errors import InputError, SetupError
+from core.errors import (
+    EXIT_INCOMPLETE,
+    EXIT_OK,
+    ExecutionError,
+    InputError,
+    InterruptedByUserError,
+    SetupError,
+)
 from core.plan import Plan
-from core.records import Records, open_records
+from core.records import EventRecord, Records, open_records
 from core.redact import HIDDEN, scrubbed
 from core.status import PointState
 from flows.choice import labels_of
@@ -36,6 +43,8 @@ SUSPENDED = "PAUSED"
 _ACTIVE = ("SCHEDULED", "PENDING", "RUNNING", SUSPENDED, "CANCELLING")
 #: States of a run that is over.
 _FINAL = ("COMPLETED", "FAILED", "CANCELLED", "CRASHED")
+#: Events of a campaign by which a run of it begins and ends.
+STARTED, FINISHED, STOPPED = "campaign.started", "campaign.finished", "campaign.stopped"
 #: Seconds between two looks at a run, and seconds that a check on another machine may take.
 LOOK_S, CHECK_TIMEOUT_S = 1.0, 180.0
 
@@ -102,6 +111,29 @@ def submit(api: PrefectApi, ready: Prepared, points: Sequence[str] | None) -> Su
         note = _check_there(api, deployment["id"], ready) or note
     run = _created(api, deployment["id"], ready, points, active)
     return Submitted(run, joined=False, records=records, note=note)
+
+
+def exit_code(run: FlowRun | None, events: Sequence[EventRecord]) -> int:
+    """What `pareto run` would have ended with.
+
+    Args:
+        run: The run at its end; None: it was deleted.
+        events: The campaign's, of all its runs; only those of this run's last process count.
+    """
+    if run is None or run.state_type == "CANCELLED":
+        return InterruptedByUserError.exit_code
+    if run.state_type == "COMPLETED":
+        return EXIT_OK
+    kinds = {STARTED, FINISHED, STOPPED}
+    known = sorted((e for e in events if e.kind in kinds), key=lambda event: event.id)
+    of_run = [e.id for e in known if e.kind == STARTED and e.payload.get("flow_run") == run.id]
+    if not of_run and run.state_type == "FAILED":  # in its preflight
+        return SetupError.exit_code
+    after = [event for event in known if of_run and event.id > of_run[-1]]
+    if not after or after[0].kind == STARTED:  # it was killed
+        return ExecutionError.exit_code
+    code = EXIT_INCOMPLETE if after[0].kind == FINISHED else ExecutionError.exit_code
+    return int(after[0].payload.get("exit_code", code))
 
 
 def _deployment(api: PrefectApi, ready: Prepared) -> dict[str, Any]:

@@ -8,10 +8,13 @@ from typing import Any
 
 import pytest
 
+from core.errors import SetupError
+from core.records import EventRecord
+from flows.cli.submit import _ended
 from flows.prepare import Prepared, prepare
-from flows.submission import _same
+from flows.submission import _same, exit_code
 from tasks.owner import this_process
-from tasks.prefect_api import FlowRun
+from tasks.prefect_api import FlowRun, PrefectApi
 from tasks.prefect_pages import OWNER_LABELS
 from tests.flows.support import Place
 
@@ -71,3 +74,53 @@ def test_a_run_that_ends_or_is_dead_is_not_joined(ready: Prepared) -> None:
         found[start_time] = _same([replace(RUN, labels=labels, parameters=parameters)], ready, None)
     assert found[own.start_time] is not None
     assert found[1] is None
+
+
+def events(*told: tuple[str, dict[str, Any]]) -> list[EventRecord]:
+    """Events in this order."""
+    return [
+        EventRecord(number, 0.0, f"campaign.{kind}", None, payload)
+        for number, (kind, payload) in enumerate(told, 1)
+    ]
+
+
+OURS, OTHERS = ("started", {"flow_run": "a"}), ("started", {"flow_run": "b"})
+FINISHED = ("finished", {"not_valid": ["c0001"]})
+
+
+@pytest.mark.parametrize(
+    ("kind", "told", "code"),
+    [
+        ("COMPLETED", [], 0),
+        ("CANCELLED", [OURS], 130),
+        ("FAILED", [OURS, FINISHED], 1),
+        ("FAILED", [OTHERS, FINISHED, OURS, ("stopped", {"reason": "", "exit_code": 4})], 4),
+        ("FAILED", [OURS, ("stopped", {"reason": "", "exit_code": 3}), OTHERS, FINISHED], 3),
+        ("FAILED", [OTHERS, FINISHED], 3),
+        ("CRASHED", [OTHERS, FINISHED], 4),
+        ("CRASHED", [OURS, OTHERS, FINISHED], 4),
+    ],
+)
+def test_the_exit_code_is_of_this_run_alone(
+    kind: str, told: list[tuple[str, dict[str, Any]]], code: int
+) -> None:
+    """As `pareto run` would have ended; what other runs of the campaign told does not count."""
+    assert exit_code(replace(RUN, state_type=kind), events(*told)) == code
+
+
+def test_a_server_that_is_away_for_a_look_does_not_end_the_watch(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The next look tells the end."""
+    answers: list[FlowRun | None] = [None, replace(RUN, state_type="COMPLETED")]
+
+    def run(_api: PrefectApi, _run_id: str) -> FlowRun:
+        if (answer := answers.pop(0)) is None:
+            raise SetupError("away")
+        return answer
+
+    monkeypatch.setattr(PrefectApi, "run", run)
+    monkeypatch.setattr("flows.submission.LOOK_S", 0.01)
+    ended = _ended(PrefectApi("http://127.0.0.1:9/api"), RUN)
+    assert ended is not None
+    assert ended.is_final
