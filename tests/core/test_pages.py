@@ -153,7 +153,11 @@ def test_last_lines_are_few_short_and_without_bars_or_secrets() -> None:
     """Whatever the client prints, a page stays small."""
     bar = "performance (Streaming: true):  50%|█████     | 10/20 [00:01<00:01]"
     lines = [f"line {number} {'x ' * 400}" for number in range(200)]
-    found = last_lines(["\n".join([*lines, bar, "key=hunter2value"])], ["hunter2value", ""])
+    found = last_lines(
+        ["\n".join([*lines, bar, "key=hunter2value"])],
+        {"KEY_VAR": "hunter2value", "X": "line"},
+        "KEY_VAR",
+    )
     assert len(found) == LAST_LINES
     assert max(map(len, found)) <= 300
     assert not any("|" in line or "hunter2value" in line for line in found)
