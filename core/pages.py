@@ -14,7 +14,7 @@ from core.estimate import Estimate
 from core.overview import PointRow
 from core.plan import Plan, Point
 from core.records.values import AttemptRecord, EventRecord
-from core.redact import HIDDEN, scrubbed
+from core.redact import scrubbed, without_values
 from core.regions import band_name
 from core.status import OPEN_STATES, AttemptState, PointState
 from core.texts import bytes_text, duration_text, hours_text, span_text
@@ -158,15 +158,15 @@ def finding_page(attempt: AttemptRecord, tail: Sequence[str], *, rehearsal: bool
     return "\n\n".join(part for part in parts if part)
 
 
-def last_lines(outputs: Sequence[str], secrets: Sequence[str] = ()) -> list[str]:
+def last_lines(outputs: Sequence[str], env: Mapping[str, str], key: str | None = None) -> list[str]:
     """The last lines of the client's outputs, bars left out and secrets replaced.
 
     Args:
         outputs: What the client printed.
-        secrets: Values that are never shown.
+        env: The environment.
+        key: The variable of the endpoint's key.
     """
-    for secret in filter(None, secrets):
-        outputs = [text.replace(secret, HIDDEN) for text in outputs]
+    outputs = [without_values(text, env, key) for text in outputs]
     lines = [line for text in outputs for line in re.split(r"[\r\n]+", text) if line.strip()]
     kept = [line for line in lines if not _is_bar(line)][-LAST_LINES:]
     return [scrubbed(line)[:_LONGEST_LINE] for line in kept]

@@ -7,11 +7,16 @@ the same must not find it again in a message, a log or a record.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 #: What stands where a secret was.
 HIDDEN = "(not shown)"
 #: Longest value in a message, characters.
 _SHOWN_CHARS = 60
+
+#: Shortest value of a variable that is looked for in a text, characters: shorter ones are words.
+_SHORTEST_SECRET = 8
 
 #: A mapping key that holds a secret.
 SECRET_KEY = re.compile(r"(?i)(api_?key|token$|password|passwd|secret|bearer|authorization|cookie)")
@@ -61,3 +66,39 @@ def shortened(text: str) -> str:
     """The scrubbed text, cut to what a message has room for."""
     safe = scrubbed(text)
     return safe if len(safe) <= _SHOWN_CHARS else safe[: _SHOWN_CHARS - 1] + "…"
+
+
+def without_values(text: str, env: Mapping[str, str], key: str | None = None) -> str:
+    """The text without the values of variables that hold secrets.
+
+    Args:
+        text: Any text.
+        env: The environment.
+        key: A variable that holds a secret whatever it is called, and however short that is.
+    """
+    names = (name for name in env if is_secret_variable(name))
+    values = {env[name] for name in names if len(env[name]) >= _SHORTEST_SECRET}
+    if key and env.get(key):
+        values.add(env[key])
+    for value in sorted(values, key=len, reverse=True):
+        text = text.replace(value, HIDDEN)
+    return text
+
+
+def hidden(text: str, env: Mapping[str, str], key: str | None = None) -> str:
+    """A text for others to read: without values of secrets, and without what looks like one.
+
+    Its lines stay lines.
+    """
+    return "\n".join(scrubbed(line) for line in without_values(text, env, key).split("\n"))
+
+
+def all_hidden(value: Any, env: Mapping[str, str], key: str | None = None) -> Any:
+    """Plain values, every text in them hidden."""
+    if isinstance(value, str):
+        return hidden(value, env, key)
+    if isinstance(value, Mapping):
+        return {name: all_hidden(item, env, key) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [all_hidden(item, env, key) for item in value]
+    return value

@@ -19,6 +19,7 @@ from core.findings import told
 from core.layout import AttemptPaths, campaign_lock_path
 from core.plan import Role
 from core.records import AttemptRecord, PointRecord, RecordsUnavailableError
+from core.redact import hidden
 from core.retry import Next
 from core.status import AttemptState, PointState
 from flows.attempt import Running, take_in, take_in_kept
@@ -130,7 +131,9 @@ def _stop_recorded(session: Session) -> Iterator[None]:
     try:
         yield
     except ParetoError as failure:
-        payload = {"reason": str(failure)}
+        key = session.campaign.endpoint.api_key_env
+        reason = hidden(str(failure), session.env, key)
+        payload = {"reason": reason, "exit_code": failure.exit_code}
         with suppress(RecordsUnavailableError):  # then they are what the failure is about
             records = session.records.impatient()
             records.append_event(session.campaign.campaign, "campaign.stopped", payload)

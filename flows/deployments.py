@@ -134,7 +134,7 @@ def _served(
 
     with on_signals(stop):  # within the flow SIGTERM is Prefect's, until we take it
         outcome = ended(work, joins=True)
-    if stop.reason == "SIGTERM" and not is_cancelled():
+    if stop.reason == "SIGTERM" and is_cancelled() is False:  # unknown: perhaps by its user
         own_pages().label({INTERRUPTED_LABEL: True})  # by its service, which goes on with it
     return outcome
 

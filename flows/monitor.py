@@ -20,6 +20,7 @@ from prefect.runtime import flow_run
 from core import pages as texts
 from core.overview import PointRow, point_rows
 from core.records import AttemptRecord, EventRecord, PointRecord, RecordsUnavailableError
+from core.redact import all_hidden
 from core.status import OPEN_STATES, AttemptState
 from flows.session import Session
 from flows.steps import task_run_of
@@ -144,15 +145,23 @@ class Monitor:
         label = event.payload.get("label")
         if label:
             labels["pareto.point"], where = label, f"{where}.{label}"
-        self.pages.event(f"{texts.EVENT_PREFIX}{event.kind}", where, labels, event.payload)
+        self.pages.event(
+            f"{texts.EVENT_PREFIX}{event.kind}", where, labels, self._shown_to_all(event.payload)
+        )
 
     def _tell(self, word: str, text: str) -> None:
         campaign = self.session.campaign
         marked = " (rehearsal)" if campaign.rehearsal else ""
         title = f"{campaign.campaign} @ {campaign.instance.name}{marked}: {word}"
-        untold = notify(campaign.notify.addresses, self.session.env, title, text)
+        untold = notify(
+            campaign.notify.addresses, self.session.env, title, self._shown_to_all(text)
+        )
         for problem in untold:
             self.pages.log(f"nobody was told: {problem}", level=logging.WARNING)
+
+    def _shown_to_all(self, value: Any) -> Any:
+        """Plain values as they may leave this machine."""
+        return all_hidden(value, self.session.env, self.session.campaign.endpoint.api_key_env)
 
     # --- Pages -----------------------------------------------------------------------------------
 
@@ -202,7 +211,7 @@ class Monitor:
                 stream.seek(max(0, path.stat().st_size - _TAIL_BYTES))
                 outputs.append(stream.read(_TAIL_BYTES).decode("utf-8", "replace"))
         key = self.session.campaign.endpoint.api_key_env
-        tail = texts.last_lines(outputs, [self.session.env.get(key, "")] if key else ())
+        tail = texts.last_lines(outputs, self.session.env, key)
         task = task_run_of(attempt.id)
         page = texts.finding_page(attempt, tail, rehearsal=self._is_rehearsal)
         note = f"why {attempt.label} attempt {attempt.number} is {attempt.state}, and what to do"
@@ -254,7 +263,7 @@ class Monitor:
         if ended is None or ended.state in OPEN_STATES:
             return
         why = f": {ended.reason}" if ended.reason else ""
-        line = f"{attempt_name(ended)}: {ended.state}{why}"
+        line: str = self._shown_to_all(f"{attempt_name(ended)}: {ended.state}{why}")
         self.pages.log(line, task_run_of(ended.id))
         if shown.key in self.put:
             percent = 100.0 if ended.state is AttemptState.VALID else shown.percent

@@ -14,6 +14,7 @@ from prefect.runtime import flow_run
 from prefect.states import Cancelled, Completed, Failed
 
 from core.errors import ClientMissingError, InterruptedByUserError, ParetoError, SetupError
+from core.redact import hidden
 from flows.submission import AWAITING_CLIENT
 from tasks.lock import HeldError
 from tasks.prefect_api import PrefectApi
@@ -25,7 +26,7 @@ CLIENT_PAUSE_S = 30
 
 
 def ended(work: Callable[[], str], *, joins: bool = False) -> State[None]:
-    """Do the work; what the user can act on becomes a state without a traceback.
+    """Do the work; what the user can act on becomes a state without a traceback or a secret.
 
     Args:
         work: Runs the campaign; says what was done.
@@ -36,18 +37,23 @@ def ended(work: Callable[[], str], *, joins: bool = False) -> State[None]:
         done = work()
     except HeldError as held:
         if not joins:
-            return Failed(message=str(held), data=held)
+            return _failed(held)
         text = f"nothing was started: {held}"
         return State(type=StateType.CANCELLED, name=JOINED, message=text)
     except ClientMissingError as missing:
         if joins:
             _wait_for_client(missing)
-        return Failed(message=str(missing), data=missing)
+        return _failed(missing)
     except InterruptedByUserError as stopped:
         return Cancelled(message=str(stopped), data=stopped)
     except ParetoError as failure:
-        return Failed(message=str(failure), data=failure)
+        return _failed(failure)
     return Completed(message=done)
+
+
+def _failed(failure: ParetoError) -> State[None]:
+    """The state that a failure becomes: others read its message, our caller its data."""
+    return Failed(message=hidden(str(failure), os.environ), data=failure)
 
 
 def _wait_for_client(missing: ClientMissingError) -> None:
@@ -63,7 +69,8 @@ def _wait_for_client(missing: ClientMissingError) -> None:
     state = {
         "type": "SCHEDULED",
         "name": AWAITING_CLIENT,
-        "message": f"waits for the client on {socket.gethostname()}: {missing}",
+        "message": f"waits for the client on {socket.gethostname()}:"
+        f" {hidden(str(missing), os.environ)}",
         "state_details": {"scheduled_time": again.isoformat()},
     }
     with suppress(SetupError):  # a server that is away: failed then, and can be retried

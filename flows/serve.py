@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import socket
-
 from prefect import serve
 from prefect.deployments.runner import RunnerDeployment
 from prefect.flows import Flow
@@ -14,7 +12,7 @@ from prefect.types.entrypoint import EntrypointType
 
 from core.campaign_reference import reference_text
 from flows.deployments import campaign, retry_points
-from flows.submission import CAMPAIGN, HOST_TAG, RETRY
+from flows.submission import CAMPAIGN, RETRY, host_tag
 
 
 def main() -> None:
@@ -31,7 +29,7 @@ def _deployment(flow: Flow, name: str, about: str) -> RunnerDeployment:  # type:
     return flow.to_deployment(  # type: ignore[return-value]
         name=name,
         description=about,
-        tags=[f"{HOST_TAG}{socket.gethostname()}"],
+        tags=[host_tag()],
         entrypoint_type=EntrypointType.MODULE_PATH,
     )
 

@@ -21,6 +21,7 @@ from prefect.runtime import task_run
 from prefect.states import Completed, Failed
 
 from core.errors import ParetoError
+from core.redact import hidden
 from tasks.prefect_server import answers
 
 T = TypeVar("T")
@@ -74,7 +75,7 @@ def _step(work: Callable[[], Any], attempt_id: int) -> State[Any]:
     try:
         return Completed(data=work())
     except ParetoError as failure:
-        return Failed(message=str(failure), data=failure)
+        return Failed(message=hidden(str(failure), os.environ), data=failure)
 
 
 def step(name: str, marks: set[str], work: Callable[[], T], attempt_id: int) -> T:

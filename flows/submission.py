@@ -6,20 +6,30 @@ Prefect is asked over its API: a submission takes a second, and imports none of 
 from __future__ import annotations
 
 import hashlib
-import socket
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from core.errors import InputError, SetupError
-from core.records import Records, open_records
+from core.errors import (
+    EXIT_INCOMPLETE,
+    EXIT_OK,
+    ExecutionError,
+    InputError,
+    InterruptedByUserError,
+    SetupError,
+)
+from core.plan import Plan
+from core.records import EventRecord, Records, open_records
 from core.redact import HIDDEN, scrubbed
 from core.status import PointState
+from flows.choice import labels_of
 from flows.prepare import Prepared
 from flows.session import recorded_in
+from tasks.owner import owner_lives, this_process
 from tasks.prefect_api import FlowRun, PrefectApi
+from tasks.prefect_pages import owner_in
 from tasks.prefect_server import known_api_url
 
 #: Names of the flows, of their deployments, and of both together as Prefect looks them up.
@@ -27,12 +37,14 @@ CAMPAIGN, RETRY = "campaign", "retry-points"
 CAMPAIGN_DEPLOYMENT = f"{CAMPAIGN}/{CAMPAIGN}"
 #: Name of the state of a run that waits for the client to be installed where it is to run.
 AWAITING_CLIENT = "AwaitingClient"
-#: Tag of a deployment that names the machine which serves it.
-HOST_TAG = "host:"
+#: State of a run that was suspended in Prefect's pages.
+SUSPENDED = "PAUSED"
 #: States of a run that is not over.
-_ACTIVE = ("SCHEDULED", "PENDING", "RUNNING", "PAUSED", "CANCELLING")
+_ACTIVE = ("SCHEDULED", "PENDING", "RUNNING", SUSPENDED, "CANCELLING")
 #: States of a run that is over.
 _FINAL = ("COMPLETED", "FAILED", "CANCELLED", "CRASHED")
+#: Events of a campaign by which a run of it begins and ends.
+STARTED, FINISHED, STOPPED = "campaign.started", "campaign.finished", "campaign.stopped"
 #: Seconds between two looks at a run, and seconds that a check on another machine may take.
 LOOK_S, CHECK_TIMEOUT_S = 1.0, 180.0
 
@@ -52,6 +64,11 @@ def marks(ready: Prepared) -> list[str]:
     campaign = ready.campaign
     found = [f"campaign:{campaign.campaign}", f"instance:{campaign.instance.name}"]
     return [*found, "rehearsal"] if campaign.rehearsal else found
+
+
+def host_tag() -> str:
+    """Tag of a deployment that names the machine which serves it: this one."""
+    return f"host:{this_process().host}"
 
 
 def service(ready: Prepared) -> PrefectApi:
@@ -85,14 +102,38 @@ def submit(api: PrefectApi, ready: Prepared, points: Sequence[str] | None) -> Su
     states = {point.state for point in records.points_with_attempts(name)}
     if states == {PointState.VALID}:
         return None
-    if running := _same(api.runs(tags=marks(ready)[:1], states=_ACTIVE), ready):
+    active = api.runs(flows=(CAMPAIGN,), tags=marks(ready)[:1], states=_ACTIVE)
+    if running := _same(active, ready, points):
         return Submitted(running, joined=True, records=records)
-    note = ""
-    is_here = f"{HOST_TAG}{socket.gethostname()}" in deployment.get("tags", ())
+    note = _beside(api, active)
+    is_here = host_tag() in deployment.get("tags", ())
     if not is_here and not _is_busy(api, deployment, ready):
-        note = _check_there(api, deployment["id"], ready)
-    run = _created(api, deployment["id"], ready, points)
+        note = _check_there(api, deployment["id"], ready) or note
+    run = _created(api, deployment["id"], ready, points, active)
     return Submitted(run, joined=False, records=records, note=note)
+
+
+def exit_code(run: FlowRun | None, events: Sequence[EventRecord]) -> int:
+    """What `pareto run` would have ended with.
+
+    Args:
+        run: The run at its end; None: it was deleted.
+        events: The campaign's, of all its runs; only those of this run's last process count.
+    """
+    if run is None or run.state_type == "CANCELLED":
+        return InterruptedByUserError.exit_code
+    if run.state_type == "COMPLETED":
+        return EXIT_OK
+    kinds = {STARTED, FINISHED, STOPPED}
+    known = sorted((e for e in events if e.kind in kinds), key=lambda event: event.id)
+    of_run = [e.id for e in known if e.kind == STARTED and e.payload.get("flow_run") == run.id]
+    if not of_run and run.state_type == "FAILED":  # in its preflight
+        return SetupError.exit_code
+    after = [event for event in known if of_run and event.id > of_run[-1]]
+    if not after or after[0].kind == STARTED:  # it was killed
+        return ExecutionError.exit_code
+    code = EXIT_INCOMPLETE if after[0].kind == FINISHED else ExecutionError.exit_code
+    return int(after[0].payload.get("exit_code", code))
 
 
 def _deployment(api: PrefectApi, ready: Prepared) -> dict[str, Any]:
@@ -117,12 +158,12 @@ def _is_busy(api: PrefectApi, deployment: Mapping[str, Any], ready: Prepared) ->
     return is_worker and bool(api.runs(tags=marks(ready)[1:2], states=_ACTIVE))
 
 
-def _same(runs: Sequence[FlowRun], ready: Prepared) -> FlowRun | None:
-    """The run of this very campaign: of its file or with its text."""
+def _same(runs: Sequence[FlowRun], ready: Prepared, points: Sequence[str] | None) -> FlowRun | None:
+    """The run of this very campaign, of its file or with its text, that measures these points."""
     source, text = str(ready.loaded.path), ready.loaded.text.strip()
     for run in runs:
         given = run.parameters
-        if given.get("check"):  # it measures nothing
+        if not _measures(run) or not _covers(str(given.get("points") or ""), points, ready.plan):
             continue
         if given.get("source") == source or source == given.get("campaign"):
             return run
@@ -131,12 +172,52 @@ def _same(runs: Sequence[FlowRun], ready: Prepared) -> FlowRun | None:
     return None
 
 
+def _measures(run: FlowRun) -> bool:
+    """Whether a run that is not over will measure."""
+    only_looks = run.parameters.get("check") or run.parameters.get("calibrate")
+    return not only_looks and run.state_type != "CANCELLING" and not _is_dead(run)
+
+
+def _covers(theirs: str, wanted: Sequence[str] | None, plan: Plan) -> bool:
+    """Whether a run of these points, as its user named them, measures all that are wanted."""
+    if not theirs:
+        return True
+    try:
+        return wanted is not None and set(wanted) <= set(labels_of(theirs, plan) or ())
+    except InputError:  # it can't run
+        return False
+
+
+def _beside(api: PrefectApi, active: Sequence[FlowRun]) -> str:
+    """What is worth telling of the campaign's runs that were not joined."""
+    running = [run for run in active if _measures(run)]
+    if not running:
+        return ""
+    return (
+        f"another run of it measures something else: {api.run_url(running[0].id)}; one runs at a"
+        " time: a worker takes this one after it, a service ends it as Joined"
+    )
+
+
+def _is_dead(run: FlowRun) -> bool:
+    """Whether a run is shown as running whose process on this machine is gone."""
+    owner = owner_in(run.labels)
+    if run.state_type != "RUNNING" or owner is None or owner.host != this_process().host:
+        return False
+    return not owner_lives(owner)
+
+
 def _created(
-    api: PrefectApi, deployment_id: str, ready: Prepared, points: Sequence[str] | None
+    api: PrefectApi,
+    deployment_id: str,
+    ready: Prepared,
+    points: Sequence[str] | None,
+    passed: Sequence[FlowRun],
 ) -> FlowRun:
-    """A new run; two submissions at once get the same one."""
-    ended = api.runs(tags=marks(ready)[:1], states=_FINAL)
-    after = ended[0].id if ended else "the first"
+    """A new run; two submissions at once get the same one, and never one that was passed over."""
+    ended = api.runs(flows=(CAMPAIGN,), tags=marks(ready)[:1], states=_FINAL)
+    known = [run.id for run in (*ended[:1], *passed) if not run.parameters.get("check")]
+    after = sorted(known)
     parameters = _parameters(ready) | {"points": ",".join(points or ())}
     digest = hashlib.sha256(f"{sorted(parameters.items())}{after}".encode()).hexdigest()
     title = f"{ready.campaign.campaign} @ {ready.campaign.instance.name}"

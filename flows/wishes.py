@@ -71,12 +71,13 @@ def heeded(session: Session, stop: StopRequest) -> Iterator[Wishes]:
         ended.set()  # not joined: it may be waiting for a database or a server that is away
 
 
-def is_cancelled() -> bool:
-    """Whether the run that this is was cancelled in Prefect."""
+def is_cancelled() -> bool | None:
+    """Whether the run that this is was cancelled in Prefect; None: its server doesn't say."""
     api_url, run_id = os.environ.get("PREFECT_API_URL"), flow_run.id
     if not api_url or not run_id:
         return False
-    return flow_run_state(api_url, run_id) in _CANCELLED
+    state = flow_run_state(api_url, run_id)
+    return None if state is None else state in _CANCELLED
 
 
 def wait_while_paused(session: Session, stop: StopRequest, wishes: Wishes, label: str) -> None:

@@ -13,8 +13,9 @@ import socket
 from typing import Any
 
 from prefect import get_client
-from prefect.client.schemas.actions import WorkPoolCreate
+from prefect.client.schemas.actions import WorkPoolCreate, WorkPoolUpdate
 from prefect.deployments.runner import RunnerDeployment
+from prefect.exceptions import ObjectAlreadyExists
 from prefect.flows import Flow
 from prefect.types.entrypoint import EntrypointType
 from prefect.utilities.processutils import setup_signal_handlers_worker
@@ -22,7 +23,7 @@ from prefect.workers.process import ProcessWorker
 
 from flows.deployments import campaign, retry_points
 from flows.serve import about_campaigns
-from flows.submission import HOST_TAG
+from flows.submission import host_tag
 from flows.worker import FOLDER_ENV, INSTANCE_ENV, pool_of
 
 #: Runs that a worker takes at a time: one campaign at a time may load an instance.
@@ -56,15 +57,19 @@ async def _work(instance: str, folder: str) -> None:
 
 
 async def _make_pool(instance: str) -> None:
-    """Make the instance's work pool, or bring it up to date."""
-    pool = WorkPoolCreate(
-        name=pool_of(instance),
-        type="process",
-        description=f"What is submitted for instance {instance}.",
-        base_job_template=ProcessWorker.get_default_base_job_template(),
-    )
+    """Make the instance's work pool, or bring what is ours of it up to date.
+
+    Whether it is paused, and its limits, are its users': they stay.
+    """
+    name, about = pool_of(instance), f"What is submitted for instance {instance}."
+    template = ProcessWorker.get_default_base_job_template()
+    new = WorkPoolCreate(name=name, type="process", description=about, base_job_template=template)
     async with get_client() as client:
-        await client.create_work_pool(pool, overwrite=True)
+        try:
+            await client.create_work_pool(new)
+        except ObjectAlreadyExists:
+            update = WorkPoolUpdate(description=about, base_job_template=template)
+            await client.update_work_pool(name, update)
 
 
 async def _deployment(
@@ -73,7 +78,7 @@ async def _deployment(
     return await flow.ato_deployment(
         name=instance,
         description=about,
-        tags=[f"{HOST_TAG}{socket.gethostname()}", f"instance:{instance}"],
+        tags=[host_tag(), f"instance:{instance}"],
         work_pool_name=pool_of(instance),
         job_variables={"working_dir": folder},
         entrypoint_type=EntrypointType.MODULE_PATH,

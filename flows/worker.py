@@ -67,7 +67,7 @@ def run_worker(
     os.environ |= {INSTANCE_ENV: instance, FOLDER_ENV: str(folder.absolute())}
     api = PrefectApi(api_url)
     api.refuse_other_version()
-    for line in [*reconcile(api), *left_open(records)]:
+    for line in [*reconcile(api, instance), *left_open(records)]:
         tell(line)
     tell(f"records   {shown(records.url)}")
     tell(f"takes what is submitted for {instance} at {api.ui_url}")

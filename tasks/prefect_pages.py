@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from core.errors import SetupError
+from core.records import Owner
 from tasks.owner import this_process
 from tasks.prefect_api import PrefectApi
 
@@ -26,6 +27,14 @@ OWNER_LABELS = ("pareto.host", "pareto.boot_id", "pareto.pid", "pareto.start_tim
 INTERRUPTED_LABEL = "pareto.interrupted"
 #: Logger that our lines are shown under.
 _LOGGER = "pareto"
+
+
+def owner_in(labels: Mapping[str, Any]) -> Owner | None:
+    """The process that runs a run, by its labels; None: no process said so yet."""
+    host, boot_id, pid, start_time = (labels.get(name) for name in OWNER_LABELS)
+    if host is None or boot_id is None or pid is None or start_time is None:
+        return None
+    return Owner(str(host), str(boot_id), int(pid), int(start_time))
 
 
 class Pages:

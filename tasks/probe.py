@@ -20,7 +20,7 @@ from core.errors import SetupError
 from core.files import blocks
 from core.fingerprint import canonical
 from core.identity import START_TIME, Identity, steady
-from core.redact import HIDDEN, is_secret_variable
+from core.redact import without_values
 from tasks.bounded import (
     Bounds,
     NotOfferedError,
@@ -72,8 +72,6 @@ _WANTED = re.compile("|".join((START_TIME, *_CONFIG_METRICS)).encode())
 #: A line of the Prometheus text format: name, labels, value.
 _METRIC = re.compile(rb"([a-zA-Z_:][\w:]*)(?:\{(.*)\})?\s+(\S+)")
 _LABEL = re.compile(r'([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"')
-#: Shortest value of a secret variable that is looked for in what a probe prints, characters.
-_SHORTEST_SECRET = 8
 
 
 # --- The endpoint ------------------------------------------------------------------------------
@@ -318,10 +316,7 @@ def _told(said: bytes, probe: Probe, env: Mapping[str, str]) -> list[str]:
         raise UnreadableError(
             f"byte {byte:#04x} at position {problem.start} is not UTF-8; print text"
         ) from None
-    for name, value in env.items():
-        if is_secret_variable(name) and len(value) >= _SHORTEST_SECRET:
-            text = text.replace(value, HIDDEN)
-    lines = text.splitlines()
+    lines = without_values(text, env).splitlines()
     for pattern in probe.volatile:
         lines = [re.sub(pattern, "", line) for line in lines]
     return [line.rstrip() for line in lines]

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from flows.submission import Submitted
     from tasks.prefect_api import FlowRun, PrefectApi
 
+#: Seconds that a watched run's server may be away: its run goes on meanwhile.
+_PATIENCE_S = 1800.0
+
 
 def submit(file: Path, *, points: str | None = None, watch: bool = False) -> int:
     """Check and plan a campaign, record it, and queue it; one that is queued or running is joined.
@@ -36,7 +39,7 @@ def submit(file: Path, *, points: str | None = None, watch: bool = False) -> int
     if found is None:
         print(f"{name}: every point is valid, nothing to measure")
         return 0
-    how = "is being measured already" if found.joined else "submitted"
+    how = _how(found)
     print(
         f"{name}: {how}, {len(ready.plan.points)} points\n{api.run_url(found.run.id)}", flush=True
     )
@@ -45,29 +48,48 @@ def submit(file: Path, *, points: str | None = None, watch: bool = False) -> int
     return _watched(api, ready, found) if watch else 0
 
 
+def _how(found: Submitted) -> str:
+    """What became of the submission, in a few words."""
+    from flows.submission import SUSPENDED
+
+    if not found.joined:
+        return "submitted"
+    is_suspended = found.run.state_type == SUSPENDED
+    return "suspended, resume its run" if is_suspended else "is being measured already"
+
+
 def _watched(api: PrefectApi, ready: Prepared, found: Submitted) -> int:
     """Show a run until it ends; its exit code."""
     from flows.cli.live import live_view
-    from flows.submission import LOOK_S
+    from flows.submission import FINISHED, STARTED, STOPPED, exit_code
     from flows.view import View
 
-    run: FlowRun | None = found.run
-    with live_view(View(ready, found.records.impatient())):
-        while run is not None and not run.is_final:
-            time.sleep(LOOK_S)
-            run = api.run(run.id)
+    records, name = found.records.impatient(), ready.campaign.campaign
+    with live_view(View(ready, records)):
+        run = _ended(api, found.run)
     if run is not None:
         print(f"{run.state_name}: {run.message}")
-    return _code(run, found)
+    kinds = (STARTED, FINISHED, STOPPED)
+    return exit_code(run, [e for kind in kinds for e in records.campaign_events(name, kind)])
 
 
-def _code(run: FlowRun | None, found: Submitted) -> int:
-    from core.errors import EXIT_INCOMPLETE, EXIT_OK, ExecutionError, InterruptedByUserError
+def _ended(api: PrefectApi, begun: FlowRun) -> FlowRun | None:
+    """A run at its end; None: it was deleted. A server that is away for a while is waited for.
 
-    if run is None or run.state_type == "CANCELLED":
-        return InterruptedByUserError.exit_code
-    if run.state_type == "COMPLETED":
-        return EXIT_OK
-    name = dict(tag.split(":", 1) for tag in run.tags if ":" in tag).get("campaign")
-    kinds = found.records.campaign_events(str(name), "campaign.finished")
-    return EXIT_INCOMPLETE if kinds else ExecutionError.exit_code
+    Raises:
+        SetupError: it stays away.
+    """
+    from core.errors import SetupError
+    from flows.submission import LOOK_S
+
+    run: FlowRun | None = begun
+    answered_s = time.monotonic()
+    while run is not None and not run.is_final:
+        time.sleep(LOOK_S)
+        try:
+            run = api.run(run.id)
+            answered_s = time.monotonic()
+        except SetupError:
+            if time.monotonic() - answered_s > _PATIENCE_S:
+                raise
+    return run

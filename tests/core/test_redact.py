@@ -6,11 +6,14 @@ import pytest
 
 from core.redact import (
     HIDDEN,
+    all_hidden,
+    hidden,
     is_secret_key,
     is_secret_variable,
     looks_secret,
     scrubbed,
     shortened,
+    without_values,
 )
 
 SECRETS = [
@@ -93,3 +96,21 @@ def test_keys_of_secrets(key: object, secret: bool) -> None:
 )
 def test_variables_of_secrets(name: str, secret: bool) -> None:
     assert is_secret_variable(name) is secret
+
+
+def test_values_of_secret_variables_are_hidden_and_lines_stay() -> None:
+    """Whatever they look like; short ones only if they are named as a key."""
+    env = {"DB_PASSWORD": "correct horse", "HOME": "/home/me", "MY_TOKEN": "short", "MINE": "xyz"}
+    text = "correct horse\n/home/me short xyz sk-abc"
+    assert without_values(text, env) == f"{HIDDEN}\n/home/me short xyz sk-abc"
+    assert hidden(text, env, "MINE") == f"{HIDDEN}\n/home/me short {HIDDEN} {HIDDEN}"
+
+
+def test_secrets_are_hidden_at_any_depth() -> None:
+    """In an event's payload; what is no text stays."""
+    payload = {"reason": "sk-abc", "found": [{"seen": "hunter2value", "at": 1}], "none": None}
+    assert all_hidden(payload, {"API_KEY": "hunter2value"}) == {
+        "reason": HIDDEN,
+        "found": [{"seen": HIDDEN, "at": 1}],
+        "none": None,
+    }

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from core.errors import ClientMissingError
+from core.errors import ClientMissingError, SetupError
 from core.records import upgrade
 from core.records.engine import WRITING, make_engine, parsed_url
+from core.redact import HIDDEN
 from flows.outcome import ended
 from tasks.client import inspect_client
 from tests.flows.support import Done, Place
@@ -89,3 +90,15 @@ def test_without_a_run_that_could_wait_a_missing_client_is_a_failure(joins: bool
     state = ended(work, joins=joins)
     assert state.is_failed()
     assert "client.command: 'x' was not found" in str(state.message)
+
+
+def test_no_secret_is_in_the_state_of_a_failed_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Prefect keeps and shows a state's message; who called still gets the whole error."""
+    monkeypatch.setenv("MY_PASSWORD", "correct horse")
+
+    def fail() -> str:
+        raise SetupError("client.command: exit code 1 from: client --pw 'correct horse'\nsk-abc")
+
+    state = ended(fail)
+    assert state.message == f"client.command: exit code 1 from: client --pw '{HIDDEN}'\n{HIDDEN}"
+    assert "correct horse" in str(state.data)
