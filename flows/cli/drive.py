@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import sys
-import threading
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -44,7 +42,6 @@ def drive(
     """
     campaign = ready.campaign
     _refuse_second_run(ready)
-    _import_prefect_meanwhile()
     print(f"checking {campaign.campaign}: datasets, endpoint, client, configurations, room")
     found = preflight(ready)
     if warning := unverifiable(found.identity):
@@ -62,20 +59,6 @@ def drive(
     if outcome is not None:
         raise outcome
     return session
-
-
-def _import_prefect_meanwhile() -> None:
-    """Import Prefect while the preflight waits for the client's commands: it takes seconds.
-
-    Only if its server is named: Prefect takes the address from the environment once, and that of
-    a server of our own is not known yet.
-    """
-    if not os.environ.get("PREFECT_API_URL"):
-        return
-    _set_up_prefect()
-    module = "flows.deployments"
-    thread = threading.Thread(target=importlib.import_module, args=(module,), daemon=True)
-    thread.start()
 
 
 def _set_up_prefect() -> None:
