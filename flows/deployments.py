@@ -16,6 +16,7 @@ from prefect.runtime import flow_run
 
 from core.errors import ParetoError
 from core.records import Records, open_records
+from flows.alone import refuse_taken
 from flows.campaign import handed_over, run_campaign
 from flows.choice import labels_of, to_retry
 from flows.monitor import own_pages
@@ -126,6 +127,7 @@ def _served(
         chosen = choose(ready)
         if chosen == []:
             return "no failed point, nothing to retry"
+        refuse_taken(ready, stop, flow_run.id)
         found = preflight(ready)
         if only_checks:
             return f"checked: {len(ready.plan.points)} points can be measured from here"
