@@ -7,7 +7,7 @@ measures what is not valid yet and nothing else.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 
@@ -16,20 +16,20 @@ from prefect.runtime import flow_run
 
 from core.errors import ExecutionError, ParetoError, SetupError
 from core.findings import told
-from core.layout import AttemptPaths, campaign_lock_path
+from core.layout import AttemptPaths
 from core.plan import Role
 from core.records import AttemptRecord, PointRecord, RecordsUnavailableError
 from core.redact import hidden
 from core.retry import Next
 from core.status import AttemptState, PointState
+from flows.alone import alone
 from flows.attempt import Running, take_in, take_in_kept
 from flows.monitor import monitored
 from flows.pilot import conclude_pilot, is_pilot
 from flows.point import run_point, sized
 from flows.session import Session, room_for
 from flows.stop import StopRequest
-from flows.wishes import LOOK_S, Wishes, heeded, wait_while_paused
-from tasks.lock import HeldError, exclusive
+from flows.wishes import Wishes, heeded, wait_while_paused
 from tasks.owner import owner_lives, was_here
 from tasks.supervise import read_status
 
@@ -78,7 +78,8 @@ def run_campaign(
             the surroundings failed.
     """
     name = session.campaign.campaign
-    with _alone(session, stop), session.hold.held(stop.ask):
+    ready, records = session.prepared, session.records
+    with alone(ready, stop, flow_run.id, records), session.hold.held(stop.ask):
         session.records.ask(name, None)  # to run it again is to go on
         payload = {"flow_run": flow_run.id or ""}
         started = session.records.append_event(name, "campaign.started", payload)
@@ -96,33 +97,6 @@ def run_campaign(
     if missing:
         raise CurveIncompleteError(_incomplete(session, missing))
     return "rates are known" if calibrate else "every point is valid"
-
-
-@contextmanager
-def _alone(session: Session, stop: StopRequest) -> Iterator[None]:
-    """Hold the campaign; a process of this very run, suspended and resumed since, is waited for.
-
-    Raises:
-        HeldError: another run holds it.
-    """
-    name = session.campaign.campaign
-    lock = campaign_lock_path(session.prepared.paths.runs, name)
-    with ExitStack() as block:
-        while True:
-            try:
-                block.enter_context(exclusive(lock, f"campaign {name}"))
-                break
-            except HeldError:
-                if stop or not _is_of_this_run(session):
-                    raise
-                stop.wait(LOOK_S)
-        yield
-
-
-def _is_of_this_run(session: Session) -> bool:
-    """Whether the campaign was last begun by a process of the flow run that this is."""
-    began = session.records.campaign_events(session.campaign.campaign, "campaign.started")[-1:]
-    return bool(flow_run.id) and any(e.payload.get("flow_run") == flow_run.id for e in began)
 
 
 @contextmanager

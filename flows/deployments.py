@@ -16,6 +16,7 @@ from prefect.runtime import flow_run
 
 from core.errors import ParetoError
 from core.records import Records, open_records
+from flows.alone import refuse_taken
 from flows.campaign import handed_over, run_campaign
 from flows.choice import labels_of, to_retry
 from flows.monitor import own_pages
@@ -24,7 +25,7 @@ from flows.prepare import Prepared, prepared
 from flows.session import enter, preflight
 from flows.source import is_text, submitted
 from flows.stop import StopRequest, on_signals
-from flows.submission import CAMPAIGN, RETRY, marks
+from flows.submission import CAMPAIGN, RETRY, marks, title
 from flows.wishes import is_cancelled
 from tasks.prefect_pages import INTERRUPTED_LABEL
 
@@ -33,22 +34,18 @@ Chooser = Callable[[Prepared], list[str] | None]
 
 
 def _run_name() -> str:
-    """Name of a run in Prefect's lists: the campaign and the instance that it measures."""
+    """Name of a run in Prefect's lists."""
     given = handed_over.get()
     if given is not None:
-        return _title(given.session.prepared)
+        return title(given.session.prepared)
     parameters = flow_run.parameters
     try:
         loaded = submitted(parameters["campaign"], parameters.get("source", ""), os.environ)
-        return _title(prepared(loaded, os.environ))
+        return title(prepared(loaded, os.environ))
     except ParetoError:
         text = parameters["campaign"]
         found = re.search(r"^campaign:\s*([\w-]+)", text, re.MULTILINE) if is_text(text) else None
         return found[1] if found else "a campaign that can't be read"
-
-
-def _title(ready: Prepared) -> str:
-    return f"{ready.campaign.campaign} @ {ready.campaign.instance.name}"
 
 
 @flow(name=CAMPAIGN, flow_run_name=_run_name)
@@ -126,6 +123,7 @@ def _served(
         chosen = choose(ready)
         if chosen == []:
             return "no failed point, nothing to retry"
+        refuse_taken(ready, stop, flow_run.id)
         found = preflight(ready)
         if only_checks:
             return f"checked: {len(ready.plan.points)} points can be measured from here"

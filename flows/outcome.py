@@ -66,14 +66,9 @@ def _wait_for_client(missing: ClientMissingError) -> None:
     if not api_url or run_id is None:
         return
     again = datetime.now(UTC) + timedelta(seconds=CLIENT_PAUSE_S)
-    state = {
-        "type": "SCHEDULED",
-        "name": AWAITING_CLIENT,
-        "message": f"waits for the client on {socket.gethostname()}:"
-        f" {hidden(str(missing), os.environ)}",
-        "state_details": {"scheduled_time": again.isoformat()},
-    }
+    reason = hidden(str(missing), os.environ)
+    text = f"waits for the client on {socket.gethostname()}: {reason}"
+    details = {"scheduled_time": again.isoformat()}
     with suppress(SetupError):  # a server that is away: failed then, and can be retried
-        path = f"/flow_runs/{run_id}/set_state"
-        PrefectApi(api_url).ask("POST", path, {"state": state, "force": True})
+        PrefectApi(api_url).set_state(run_id, "SCHEDULED", AWAITING_CLIENT, text, details)
         raise Pause

@@ -14,13 +14,15 @@ from core.campaign_reference import reference_text
 from flows.deployments import campaign, retry_points
 from flows.submission import CAMPAIGN, RETRY, host_tag
 
+#: What retrying points does, for the page of the deployment.
+ABOUT_RETRY = "Runs failed points of a campaign again."
+
 
 def main() -> None:
     """Serve until this process is ended; its campaigns end with it, and go on at its next start."""
-    about = {CAMPAIGN: about_campaigns(), RETRY: "Runs failed points of a campaign again."}
     serve(
-        _deployment(campaign, CAMPAIGN, about[CAMPAIGN]),
-        _deployment(retry_points, RETRY, about[RETRY]),
+        _deployment(campaign, CAMPAIGN, about_campaigns()),
+        _deployment(retry_points, RETRY, ABOUT_RETRY),
         print_starting_message=False,
     )
 

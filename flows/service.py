@@ -38,7 +38,7 @@ def run_service(folder: Path, database: str, at: At, tell: Callable[[str], None]
     Raises:
         SetupError: no server, or the records can't be opened.
     """
-    stop = on_signals()
+    stop = end_on_signals()
     upgrade(database)
     os.environ[DATABASE_ENV] = database
     records = open_records(database)
@@ -62,7 +62,7 @@ def run_service(folder: Path, database: str, at: At, tell: Callable[[str], None]
     tell("stopped; campaigns that were running go on when the service starts again")
 
 
-def on_signals() -> threading.Event:
+def end_on_signals() -> threading.Event:
     """An event that SIGINT and SIGTERM set."""
     stop = threading.Event()
 

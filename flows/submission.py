@@ -66,6 +66,11 @@ def marks(ready: Prepared) -> list[str]:
     return [*found, "rehearsal"] if campaign.rehearsal else found
 
 
+def title(ready: Prepared) -> str:
+    """What a campaign's runs are called: the campaign and the instance that it measures."""
+    return f"{ready.campaign.campaign} @ {ready.campaign.instance.name}"
+
+
 def host_tag() -> str:
     """Tag of a deployment that names the machine which serves it: this one."""
     return f"host:{this_process().host}"
@@ -220,8 +225,9 @@ def _created(
     after = sorted(known)
     parameters = _parameters(ready) | {"points": ",".join(points or ())}
     digest = hashlib.sha256(f"{sorted(parameters.items())}{after}".encode()).hexdigest()
-    title = f"{ready.campaign.campaign} @ {ready.campaign.instance.name}"
-    return api.create_run(deployment_id, parameters, name=title, tags=marks(ready), once=digest)
+    return api.create_run(
+        deployment_id, parameters, name=title(ready), tags=marks(ready), once=digest
+    )
 
 
 def _check_there(api: PrefectApi, deployment_id: str, ready: Prepared) -> str:
@@ -233,11 +239,9 @@ def _check_there(api: PrefectApi, deployment_id: str, ready: Prepared) -> str:
     Raises:
         SetupError: it lacks something, or does not say.
     """
-    tags, title = ["check"], f"check of {ready.campaign.campaign}"
+    tags, name = ["check"], f"check of {ready.campaign.campaign}"
     parameters, once = _parameters(ready) | {"check": True}, f"check {time.time_ns()}"
-    run: FlowRun | None = api.create_run(
-        deployment_id, parameters, name=title, tags=tags, once=once
-    )
+    run: FlowRun | None = api.create_run(deployment_id, parameters, name=name, tags=tags, once=once)
     deadline_s = time.monotonic() + CHECK_TIMEOUT_S
     while run is not None and not run.is_final:
         if run.state_name == AWAITING_CLIENT:

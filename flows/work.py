@@ -22,7 +22,7 @@ from prefect.utilities.processutils import setup_signal_handlers_worker
 from prefect.workers.process import ProcessWorker
 
 from flows.deployments import campaign, retry_points
-from flows.serve import about_campaigns
+from flows.serve import ABOUT_RETRY, about_campaigns
 from flows.submission import host_tag
 from flows.worker import FOLDER_ENV, INSTANCE_ENV, pool_of
 
@@ -42,10 +42,9 @@ def main() -> None:
 
 async def _work(instance: str, folder: str) -> None:
     await _make_pool(instance)
-    about = "Runs failed points of a campaign again."
     for deployment in (
         _deployment(campaign, instance, folder, about_campaigns()),
-        _deployment(retry_points, instance, folder, about),
+        _deployment(retry_points, instance, folder, ABOUT_RETRY),
     ):
         await (await deployment).aapply()
     worker = ProcessWorker(

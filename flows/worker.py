@@ -16,11 +16,11 @@ from core.layout import worker_folder
 from core.records import Records, RecordsUnavailableError, open_records
 from core.records.engine import shown
 from flows.reconcile import left_open, reconcile
-from flows.service import on_signals
+from flows.service import end_on_signals
 from flows.source import DATABASE_ENV
 from tasks.kept import keep_running
 from tasks.prefect_api import PrefectApi
-from tasks.prefect_server import SETTINGS, answers
+from tasks.prefect_server import answers, set_up
 
 #: Variables that tell the process that does the work which instance is its own, and where it runs.
 INSTANCE_ENV, FOLDER_ENV = "PARETO_INSTANCE", "PARETO_WORK_FOLDER"
@@ -51,7 +51,7 @@ def run_worker(
         InputError: a name that can't be a folder's.
         SetupError: the records are of another version, or the server is.
     """
-    stop = on_signals()
+    stop = end_on_signals()
     home = worker_folder(instance, os.environ)
     if not folder.is_dir():
         raise InputError(f"--folder: {folder} is no folder; make it, or name another")
@@ -60,8 +60,7 @@ def run_worker(
     if records is None or stop.is_set():
         return
     home.mkdir(parents=True, exist_ok=True)
-    for name, value in SETTINGS.items():
-        os.environ.setdefault(name, value)
+    set_up()
     os.environ.setdefault("PREFECT_WORKER_QUERY_SECONDS", str(_POLL_S))
     os.environ.setdefault("PREFECT_HOME", str(home / "prefect"))
     os.environ |= {INSTANCE_ENV: instance, FOLDER_ENV: str(folder.absolute())}

@@ -75,7 +75,7 @@ class PrefectApi:
     @property
     def ui_url(self) -> str:
         """Address of its pages."""
-        return self.api_url.removesuffix("/api")
+        return pages_url(self.api_url)
 
     def run_url(self, run_id: str) -> str:
         """Address of a run's page."""
@@ -179,10 +179,32 @@ class PrefectApi:
         path = f"/deployments/{deployment_id}/create_flow_run"
         return FlowRun.of(self.ask("POST", path, body))
 
-    def set_state(self, run_id: str, kind: str, name: str, message: str) -> None:
-        """Bring a run into a state, whatever the rules of its present one say."""
-        state = {"type": kind, "name": name, "message": message}
+    def set_state(
+        self,
+        run_id: str,
+        kind: str,
+        name: str,
+        message: str = "",
+        details: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Bring a run into a state, whatever the rules of its present one say.
+
+        Args:
+            run_id: The run.
+            kind: Type of the state, e.g. SCHEDULED.
+            name: Its name in Prefect's pages.
+            message: Why.
+            details: What Prefect goes by in this state, e.g. a time.
+        """
+        state: dict[str, Any] = {"type": kind, "name": name, "message": message}
+        if details is not None:
+            state["state_details"] = dict(details)
         self.ask("POST", f"/flow_runs/{run_id}/set_state", {"state": state, "force": True})
+
+
+def pages_url(api_url: str) -> str:
+    """Address of a server's pages, by that of its API."""
+    return api_url.removesuffix("/api")
 
 
 def login() -> dict[str, str]:

@@ -26,7 +26,7 @@ import psutil
 
 from core.errors import SetupError
 from core.files import write_atomic
-from tasks.prefect_api import ANSWER_TIMEOUT_S, PrefectApi, login
+from tasks.prefect_api import ANSWER_TIMEOUT_S, PrefectApi, login, pages_url
 from tasks.tls import tls_context
 
 #: Seconds until a new server must answer; a first start with migrations took 15.6 s.
@@ -72,7 +72,7 @@ class Server:
     @property
     def ui_url(self) -> str:
         """Address of its pages."""
-        return self.api_url.removesuffix("/api")
+        return pages_url(self.api_url)
 
 
 @dataclass(frozen=True)
@@ -162,10 +162,8 @@ def suspend(api_url: str, flow_run_id: str) -> None:
     """Let a run that was suspended stay so; the pages' own time-out makes it fail in minutes."""
     until = datetime.now(UTC) + timedelta(days=SUSPENDED_DAYS)
     details = {"pause_timeout": until.isoformat(), "pause_reschedule": True}
-    state = {"type": "PAUSED", "name": "Suspended", "state_details": details}
     with suppress(SetupError):  # it fails in minutes then, and can be retried
-        path = f"/flow_runs/{flow_run_id}/set_state"
-        PrefectApi(api_url).ask("POST", path, {"state": state, "force": True})
+        PrefectApi(api_url).set_state(flow_run_id, "PAUSED", "Suspended", details=details)
 
 
 def revived(folder: Path, at: At) -> Server:

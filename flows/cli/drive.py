@@ -11,19 +11,18 @@ from typing import Any
 
 from core.errors import ParetoError, SetupError
 from core.identity import unverifiable
-from core.layout import campaign_lock_path
 from core.overview import offline_note, point_rows
 from core.records import RecordsUnavailableError
 from core.records.engine import shown
 from core.status import PointState
 from core.texts import duration_text, span_text
+from flows.alone import refuse_taken
 from flows.cli.live import live_view
 from flows.cli.show import print_curve
 from flows.prepare import Prepared
 from flows.session import Session, enter, preflight
 from flows.stop import StopRequest, on_signals
 from flows.view import View
-from tasks.lock import exclusive
 from tasks.prefect_server import prefect_server, set_up
 
 
@@ -41,7 +40,7 @@ def drive(
         ParetoError: as the campaign ended.
     """
     campaign = ready.campaign
-    _refuse_second_run(ready)
+    refuse_taken(ready, StopRequest())
     print(f"checking {campaign.campaign}: datasets, endpoint, client, configurations, room")
     found = preflight(ready)
     if warning := unverifiable(found.identity):
@@ -67,19 +66,6 @@ def _set_up_prefect() -> None:
     # Prefect's pages have the logs; on the console they would cut through the progress.
     os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "CRITICAL")
     os.environ.setdefault("PREFECT_INTERNAL_LOGGING_LEVEL", "CRITICAL")
-
-
-def _refuse_second_run(ready: Prepared) -> None:
-    """Say at once, and not after the preflight, that another process runs this campaign.
-
-    Raises:
-        SetupError: which process.
-    """
-    name = ready.campaign.campaign
-    lock = campaign_lock_path(ready.paths.runs, name)
-    if lock.exists():
-        with exclusive(lock, f"campaign {name}"):
-            return
 
 
 def _shown_or_not(

@@ -1,18 +1,22 @@
-"""What a service finds at its start on a real Prefect server, and what it does about it."""
+"""What a service or worker finds at its start on a real Prefect server, and what it then does."""
 
 from __future__ import annotations
 
+import asyncio
 import uuid
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from core.errors import SetupError
 from core.records import Owner
 from flows.reconcile import reconcile
 from flows.submission import CAMPAIGN, host_tag
+from flows.work import _make_pool
+from flows.worker import pool_of
 from tasks.owner import this_process
 from tasks.prefect_api import FlowRun, PrefectApi
 from tasks.prefect_pages import INTERRUPTED_LABEL, OWNER_LABELS
@@ -107,3 +111,17 @@ def test_a_run_that_could_not_go_on_is_found_again(
     assert server.found(run).labels[INTERRUPTED_LABEL] is True
     list(reconcile(server.api))
     assert server.state(run) == "SCHEDULED"
+
+
+def test_a_paused_work_pool_stays_paused_when_its_worker_starts_again() -> None:
+    """Only what is ours of it is brought up to date."""
+    api, instance = PrefectApi(session.prefect_api_url()), f"box-{uuid.uuid4().hex[:8]}"
+    with temporary_settings({PREFECT_API_URL: api.api_url}):
+        asyncio.run(_make_pool(instance))
+        path = f"/work_pools/{pool_of(instance)}"
+        api.ask("PATCH", path, {"is_paused": True, "concurrency_limit": 3, "description": "old"})
+        asyncio.run(_make_pool(instance))
+    pool = api.ask("GET", path)
+    assert (pool["is_paused"], pool["concurrency_limit"]) == (True, 3)
+    assert instance in pool["description"]
+    api.ask("DELETE", path)
