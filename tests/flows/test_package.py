@@ -17,8 +17,7 @@ from flows.cli import main
 from flows.package import CHECKED
 from tests.disclosures import SOURCED
 from tests.flows.packaged import SPAN_S, WARMUP, WARMUP_S, Finished
-from tests.flows.rehearsed import assert_packages
-from tests.flows.support import Done, Place, disk_manifest
+from tests.flows.support import Done, disk_manifest
 
 Pareto = Callable[..., Done]
 
@@ -37,11 +36,6 @@ def pareto(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -
         return Done(ended.value.code, *capfd.readouterr())
 
     return call
-
-
-def test_a_rehearsal_packages_strictly(place: Place) -> None:
-    """A whole campaign by the stand-in client, its durations made real by its clock option."""
-    assert_packages(place, "elected")
 
 
 @pytest.mark.parametrize("kind", ["elected", "dedicated", "agentic"])

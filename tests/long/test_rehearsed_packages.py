@@ -1,4 +1,4 @@
-"""A rehearsed campaign of each kind, packaged strictly (the short suite has one of them)."""
+"""Rehearsed campaigns of each kind, their durations made real by the stand-in, packaged strictly."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.flows.rehearsed import KINDS, assert_packages
 from tests.flows.support import Place
 
 
-@pytest.mark.parametrize("kind", sorted(KINDS.keys() - {"elected"}))
+@pytest.mark.parametrize("kind", sorted(KINDS))
 def test_a_rehearsal_packages_strictly(kind: str, tmp_path: Path, prefect_api_url: str) -> None:
-    """With a dedicated Offline run, and of conversations."""
+    """With an elected and a dedicated Offline run, and of conversations."""
     assert_packages(Place(tmp_path, prefect_api_url), kind)
