@@ -1,4 +1,4 @@
-"""Rehearsed campaigns of each kind, their durations made real by the stand-in, packaged strictly."""
+"""Rehearsed campaigns of each kind, with real durations by the stand-in, packaged strictly."""
 
 from __future__ import annotations
 
