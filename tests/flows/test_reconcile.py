@@ -24,7 +24,7 @@ from tests import session
 
 
 class Server:
-    """A real server with one deployment of our own."""
+    """A real server with one deployment of our own; the service of other tests is left alone."""
 
     def __init__(self, api: PrefectApi) -> None:
         self.api = api
@@ -58,7 +58,7 @@ class Server:
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    """Its runs are over when a test ends: others must not find them."""
+    """Without its deployment afterwards: nobody goes on with its runs."""
     made = Server(PrefectApi(session.prefect_api_url()))
     yield made
     made.api.ask("DELETE", f"/deployments/{made.deployment_id}")
@@ -75,7 +75,7 @@ def test_what_was_interrupted_goes_on_where_it_was_stopped(server: Server) -> No
     ours = server.run("CANCELLED", dead(), interrupted=True)
     theirs = server.run("CANCELLED", dead("another"), interrupted=True)
     by_user = server.run("CANCELLED", dead())
-    list(reconcile(server.api))
+    list(reconcile(server.api, server.name))
     assert server.state(ours) == "SCHEDULED"
     assert server.found(ours).labels[INTERRUPTED_LABEL] is False
     assert [server.state(run) for run in (theirs, by_user)] == ["CANCELLED", "CANCELLED"]
@@ -87,7 +87,7 @@ def test_runs_that_died_while_they_started_go_on(server: Server) -> None:
     cancelled = server.run("CANCELLING")
     living = server.run("RUNNING", this_process())
     theirs = server.run("RUNNING", dead("another"))
-    list(reconcile(server.api))
+    list(reconcile(server.api, "another-box"))
     assert [server.state(run) for run in runs] == ["PENDING", "PENDING", "RUNNING"]
     list(reconcile(server.api, server.name))
     assert [server.state(run) for run in runs] == ["SCHEDULED"] * 3
@@ -107,9 +107,9 @@ def test_a_run_that_could_not_go_on_is_found_again(
     with monkeypatch.context() as patch:
         patch.setattr(server.api, "set_state", fails)
         with pytest.raises(SetupError):
-            list(reconcile(server.api))
+            list(reconcile(server.api, server.name))
     assert server.found(run).labels[INTERRUPTED_LABEL] is True
-    list(reconcile(server.api))
+    list(reconcile(server.api, server.name))
     assert server.state(run) == "SCHEDULED"
 
 

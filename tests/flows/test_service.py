@@ -166,8 +166,8 @@ def the_curve_is_shown(place: Place, run: str) -> None:
 
 
 def artifacts_of(place: Place) -> dict[str, Any]:
-    """The newest artifact of each of the campaign's keys, whichever run made it."""
-    wanted = {"artifacts": {"key": {"like_": f"{place.name}-"}}}
+    """The newest artifact of each key, whichever run of the campaign showed it."""
+    wanted = {"artifacts": {"key": {"like_": f"{place.name}-%"}}}
     found = ask(place, "POST", "/artifacts/latest/filter", wanted)
     return {artifact["key"]: artifact for artifact in found}
 
