@@ -6,7 +6,6 @@ with the reason why it can't.
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
@@ -60,11 +59,6 @@ def measurement_differences(old: Campaign, new: Campaign) -> list[str]:
     return [line for key, line in _differences(old, new) if not _is_harmless(key)]
 
 
-def harmless_differences(old: Campaign, new: Campaign) -> list[str]:
-    """The differences that can't."""
-    return [line for key, line in _differences(old, new) if _is_harmless(key)]
-
-
 def _is_harmless(key: str) -> bool:
     """Whether a key, or the section that it lies in, is listed."""
     return any(key == known or key.startswith(f"{known}.") for known in HARMLESS)
@@ -110,12 +104,6 @@ def system_key(campaign: Campaign, folder: Path) -> str:
     parts |= {"instance": campaign.instance.name, "dataset": plain["datasets"]["performance"]}
     parts |= {"rehearsal": campaign.rehearsal is not None}
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
-
-
-def describe_difference(old_text: str, new_text: str) -> list[str]:
-    """The lines that differ between two campaign files: `- ` gone, `+ ` new."""
-    lines = difflib.ndiff(old_text.splitlines(), new_text.splitlines())
-    return [scrubbed(line) for line in lines if line.startswith(("- ", "+ "))]
 
 
 def _differences(old: Campaign, new: Campaign) -> Iterator[tuple[str, str]]:

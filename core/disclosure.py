@@ -18,6 +18,7 @@ from core.client_config import merged
 from core.events import EventFacts
 from core.findings import Severity
 from core.folder import FolderFacts, RunConfig
+from core.layout import DOCS_DIR, SRC_DIR
 from core.plan import MAX_THROUGHPUT, OFFLINE_LABEL, Plan, Point
 from core.presets import official_dataset, preset_of
 from core.regions import (
@@ -30,8 +31,6 @@ from core.regions import (
 from core.seeds import SeedSet
 from core.summary import Summary
 
-#: The folder of documents and of sources in a submission (§8.1).
-DOCS, SRC = "docs", "src"
 #: The division whose throughput is normalised by power (§4.5).
 STANDARDIZED = "Standardized"
 #: How a replica is spread (§8.2), by point.
@@ -190,7 +189,7 @@ def point_yaml(
         "seed_set": curve.seed_set.id,
         "target_cohort": campaign.seeds.target_cohort,
         "shared_src": _shared_src(campaign, told),
-        "shared_docs": DOCS,
+        "shared_docs": DOCS_DIR,
         "steady_state": _steady_state(facts, window),
         "speculative_decoding": stated.speculative_decoding,
         "nodes_used": [dict(used) for used in alone.nodes_used] or None,
@@ -260,7 +259,7 @@ def _shared_src(campaign: Campaign, told: Told) -> str | None:
     named = campaign.disclosure.implementation
     if named is None and len(told.implementations) == 1:
         named = told.implementations[0]
-    return None if named is None else f"{SRC}/{named}"
+    return None if named is None else f"{SRC_DIR}/{named}"
 
 
 # --- system_desc.json and system_power.json ------------------------------------------------------

@@ -50,11 +50,6 @@ class Span:
         """An amount that is known."""
         return cls(amount, amount, amount)
 
-    @property
-    def is_exact(self) -> bool:
-        """Whether nothing of it is a guess."""
-        return self.low == self.high
-
     def __add__(self, other: Span) -> Span:
         unknown = self.high is None or other.high is None
         high = None if unknown else (self.high or 0.0) + (other.high or 0.0)

@@ -192,8 +192,6 @@ def _finding(finding: Mapping[str, Any]) -> str:
 
 # --- Events and messages -----------------------------------------------------------------------
 
-#: What a user may be told of, by its word in `notify.when`.
-MESSAGES = ("failed", "drift", "finished", "stalled")
 #: What ends a client that made no progress (`tasks/guard_files.py: EndedBy`).
 _WATCHDOG = "watchdog"
 

@@ -12,7 +12,8 @@ from typing import Any
 from submission_checker.agentic_targets import OSL_FULL_RUN_FIELD, SWEBENCH_DATASET
 
 from core.accuracy import agentic_targets, official_bounds
-from core.disclosure import DOCS, SRC, Told
+from core.disclosure import Told
+from core.layout import DOCS_DIR, SRC_DIR
 from core.plan import Point
 from core.presets import fewest_queries
 
@@ -83,8 +84,8 @@ POINT: Mapping[str, Any] = {
     "link_to_model": "https://example.com",
     "dataset_type": "Performance",
     "dataset_link": "https://example.com",
-    "shared_src": f"{SRC}/specimen",
-    "shared_docs": DOCS,
+    "shared_src": f"{SRC_DIR}/specimen",
+    "shared_docs": DOCS_DIR,
 }
 #: The configuration that it ran.
 CONFIG: Mapping[str, Any] = {"datasets": [{"name": "performance", "type": "performance"}]}

@@ -90,13 +90,6 @@ def _performance_rows(campaign: Campaign) -> int:
     return known_rows(performance.path, performance.rows, "datasets.performance", count)
 
 
-def missing_files(campaign: Campaign) -> list[Path]:
-    """Dataset files that the campaign names and that are not there, each once."""
-    named = [campaign.datasets.performance, *campaign.datasets.accuracy]
-    paths = dict.fromkeys(dataset.path for dataset in named if dataset.path is not None)
-    return [path for path in paths if not path.exists()]
-
-
 def check_datasets(campaign: Campaign) -> tuple[int, dict[str, int]]:
     """Rows of the performance dataset, and of each accuracy dataset by name.
 

@@ -19,13 +19,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from core.errors import InputError, ParetoError, SetupError
 from core.layout import instance_beat_path
 from core.records import LeaseRecord, Owner, Records
+from core.texts import time_text
 from tasks.lease_keeper import Keeper, is_locked, touch
 from tasks.owner import is_here, owner_lives, this_process, was_here
 
@@ -375,7 +375,7 @@ def _refusal(wanted: Wanted, holder: dict[str, Any]) -> str:
     where = f" at point {holder['label']}," if holder.get("label") else ""
     is_gone = holder["host"] == this_process().host and not _holder_lives(holder)
     return (
-        f"{head}: {holder['campaign']},{where} since {_moment(holder['since'])}, process"
+        f"{head}: {holder['campaign']},{where} since {time_text(holder['since'])}, process"
         f" {holder['pid']} on {holder['host']}{', now gone' if is_gone else ''}; {tail}"
         + _way_out(holder)
     )
@@ -386,10 +386,6 @@ def _way_out(holder: dict[str, Any]) -> str:
     if not holder.get("client_until"):
         return ""
     return (
-        f"; without a sign of life its lease ends at {_moment(holder['client_until'])}, or with"
+        f"; without a sign of life its lease ends at {time_text(holder['client_until'])}, or with"
         f" `pareto unlock {holder['campaign']} --reason …` once that machine is known to be off"
     )
-
-
-def _moment(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%SZ")

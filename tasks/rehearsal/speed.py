@@ -53,7 +53,3 @@ class SpeedModel:
         """Return the request rate at a concurrency, a little low: as if all admitted decode."""
         batch = min(concurrency, self.max_batch)
         return batch / self.request_s(prompt_tokens, batch)
-
-    def tokens_per_s(self, concurrency: int, prompt_tokens: int) -> float:
-        """Return the output token rate that belongs to `requests_per_s`."""
-        return self.requests_per_s(concurrency, prompt_tokens) * self.output_tokens

@@ -34,12 +34,12 @@ def test_a_request_is_its_prefill_and_a_step_for_each_further_token() -> None:
 
 def test_throughput_rises_with_concurrency_and_ends_at_the_batch_size() -> None:
     """More concurrency gives more throughput, ever less so, and none above `max_batch`."""
-    rates = [MODEL.tokens_per_s(concurrency, 10) for concurrency in range(1, 9)]
+    rates = [MODEL.requests_per_s(concurrency, 10) for concurrency in range(1, 9)]
     gains = [after - before for before, after in pairwise(rates)]
     assert all(gain > 0 for gain in gains)
     assert gains == sorted(gains, reverse=True)
-    assert MODEL.tokens_per_s(100, 10) == rates[-1]
-    assert rates[-1] < 1000 / MODEL.decode_ms_per_sequence
+    assert MODEL.requests_per_s(100, 10) == rates[-1]
+    assert rates[-1] * MODEL.output_tokens < 1000 / MODEL.decode_ms_per_sequence
 
 
 def test_one_token_takes_no_decode_step() -> None:
