@@ -114,7 +114,7 @@ def test_a_database_that_stays_away(lab: Lab, trouble: Callable[[Lab], Iterator[
         lab.wait_for_attempt("c0001", state=RUNNING)
         with trouble(lab):  # type: ignore[attr-defined]
             assert isinstance(run.result(), RecordsUnavailableError)
-            assert measured(lab) or guard_ended(lab)
+            wait_until(lambda: measured(lab) or guard_ended(lab), "the end of the client")
         assert lab.last("c0001").state is RUNNING
         sent = len(lab.requests())
         take_in(lab)

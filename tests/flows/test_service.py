@@ -11,6 +11,7 @@ import os
 import re
 import socket
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -69,8 +70,12 @@ def run_id(out: str) -> str:
 
 
 def ask(place: Place, method: str, path: str, body: Any = None) -> Any:
-    """Ask the Prefect server, as its pages do."""
-    answer = httpx.request(method, f"{place.prefect_api_url}{path}", json=body, timeout=30)
+    """Ask the Prefect server, as its pages do; one whose database is locked is asked again."""
+    for _ in range(5):
+        answer = httpx.request(method, f"{place.prefect_api_url}{path}", json=body, timeout=30)
+        if answer.status_code != httpx.codes.SERVICE_UNAVAILABLE:
+            break
+        time.sleep(1)
     return answer.raise_for_status().json() if answer.content else None
 
 

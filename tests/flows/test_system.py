@@ -144,6 +144,7 @@ def verified_and_corrupted(place: Place) -> None:
     gone = place.pareto("verify", place.file)
     assert gone.code == 1
     assert gone.out.count("is gone") == 4
+    (place.folder / "elsewhere" / "curve").mkdir(parents=True)
     elsewhere = place.pareto("relocate", place.file, place.folder / "elsewhere")
     assert elsewhere.code == 2
     assert "c0001 measure 1: " in elsewhere.err
