@@ -24,7 +24,7 @@ from tests.flows.support import (
 )
 
 #: Times that two campaigns want one instance at the same moment.
-ROUNDS = int(os.environ.get("PARETO_TEST_RACES", "5"))
+ROUNDS = int(os.environ.get("PARETO_TEST_RACES", "2"))
 
 
 @contextmanager
