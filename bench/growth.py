@@ -164,8 +164,8 @@ def _asked(place: Place, url: str) -> dict[str, float]:
 def ask(url: str, file: str) -> None:
     """Ask each question some times and print the medians; runs in a process of its own."""
     from flows.cli.campaigns import list_campaigns  # noqa: PLC0415 - asked once a process
-    from flows.cli.plan import plan  # noqa: PLC0415
-    from flows.cli.status import status  # noqa: PLC0415
+    from flows.cli.plan import plan  # noqa: PLC0415 - only this process asks
+    from flows.cli.status import status  # noqa: PLC0415 - as above
 
     newest = open_records(url).campaigns()[0].name
     questions: dict[str, Callable[[], object]] = {
@@ -192,7 +192,7 @@ def _median_s(question: Callable[[], object]) -> float:
 def _enter(url: str, file: str) -> None:
     """Join a campaign on record, which is what a submission asks of the records."""
     from flows.prepare import prepare  # noqa: PLC0415 - asked once a process
-    from flows.session import recorded_in  # noqa: PLC0415
+    from flows.session import recorded_in  # noqa: PLC0415 - as above
 
     recorded_in(open_records(url), prepare(Path(file), os.environ))
 

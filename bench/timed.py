@@ -60,7 +60,7 @@ class Stopwatch:
 def attach(watch: Stopwatch) -> None:
     """Put the stopwatch at the steps of a point."""
     from core.records import Records  # noqa: PLC0415 - Prefect reads its settings when imported
-    from flows import attempt, point, steps, system  # noqa: PLC0415
+    from flows import attempt, point, steps, system  # noqa: PLC0415 - slow; timed from here
 
     places = (
         (attempt, "follow_client", "notice the end"),
@@ -90,7 +90,7 @@ def attach(watch: Stopwatch) -> None:
 def main() -> None:
     """Run the command and write what took how long."""
     import flows.cli.drive as driven  # noqa: PLC0415 - as above
-    from flows.cli import main as pareto  # noqa: PLC0415
+    from flows.cli import main as pareto  # noqa: PLC0415 - after the clocks are in place
 
     watch = Stopwatch()
     flow = driven._flow

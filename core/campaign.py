@@ -571,7 +571,7 @@ class Campaign(Section):
 
     campaign: Name = Field(description="Name: letters, digits, - and _.")
     # The names come from the official package, at run time only: a type checker can't know them.
-    benchmark: Literal[(*BENCHMARKS, CUSTOM)] = Field(  # type: ignore[valid-type]
+    benchmark: Literal[(*BENCHMARKS, CUSTOM)] = Field(  # type: ignore[valid-type]  # as said
         description="Canonical model name of the benchmark, or custom."
     )
     model: Model = Field(description="The served model.")

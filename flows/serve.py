@@ -27,8 +27,8 @@ def main() -> None:
     )
 
 
-def _deployment(flow: Flow, name: str, about: str) -> RunnerDeployment:  # type: ignore[type-arg]
-    return flow.to_deployment(  # type: ignore[return-value]
+def _deployment(flow: Flow, name: str, about: str) -> RunnerDeployment:  # type: ignore[type-arg]  # of any flow
+    return flow.to_deployment(  # type: ignore[return-value]  # typed as sync or async
         name=name,
         description=about,
         tags=[host_tag()],

@@ -52,7 +52,7 @@ class Postgres:
         """Make databases."""
         with psycopg.connect(self.url, autocommit=True) as connection:
             for database in databases:
-                connection.execute(f"CREATE DATABASE {database}")  # type: ignore[call-overload]
+                connection.execute(f"CREATE DATABASE {database}")  # type: ignore[call-overload]  # wants literals
 
 
 @contextlib.contextmanager
@@ -89,10 +89,10 @@ def schema(server_url: str) -> Iterator[str]:
     name = f"test_{uuid4().hex}"
     address = server.set(drivername="postgresql").render_as_string(hide_password=False)
     with psycopg.connect(address, autocommit=True) as connection:
-        connection.execute(f"CREATE SCHEMA {name}")  # type: ignore[call-overload]
+        connection.execute(f"CREATE SCHEMA {name}")  # type: ignore[call-overload]  # wants literals
         inside = server.update_query_dict({"options": f"-csearch_path={name}"})
         yield inside.render_as_string(hide_password=False)
-        connection.execute(f"DROP SCHEMA {name} CASCADE")  # type: ignore[call-overload]
+        connection.execute(f"DROP SCHEMA {name} CASCADE")  # type: ignore[call-overload]  # wants literals
 
 
 def postgres_programs() -> Path:

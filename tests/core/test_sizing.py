@@ -33,7 +33,7 @@ def target(**changes: object) -> Target:
         "basis": Basis.MINIMUM,
         "max_point_s": 6 * 3600.0,
     }
-    return Target(**(values | changes))  # type: ignore[arg-type]
+    return Target(**(values | changes))  # type: ignore[arg-type]  # of mixed types
 
 
 @given(

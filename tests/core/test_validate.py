@@ -496,6 +496,6 @@ def test_conversations_issue_turns_not_rows(good: tuple[PlannedRun, FolderFacts]
     changed = replace(
         facts,
         summary=replace(facts.summary, load_pattern="agentic_inference"),
-        config=replace(facts.config, load_pattern="agentic_inference"),  # type: ignore[type-var]
+        config=replace(facts.config, load_pattern="agentic_inference"),  # type: ignore[type-var]  # it is one
     )
     assert "not-whole-passes" not in rules(validate(agentic, changed, benchmark=CUSTOM))

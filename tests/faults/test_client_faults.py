@@ -40,7 +40,7 @@ def test_11_a_client_that_ignores_interrupt_and_terminate(
     from tasks.supervise import GuardSpec
 
     def impatient(**values: object) -> GuardSpec:
-        return GuardSpec(**{**values, "grace_s": 0.5})  # type: ignore[arg-type]
+        return GuardSpec(**{**values, "grace_s": 0.5})  # type: ignore[arg-type]  # of mixed types
 
     monkeypatch.setattr(attempt, "GuardSpec", impatient)
     with lab.endpoint():

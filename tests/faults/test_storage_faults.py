@@ -92,7 +92,7 @@ def test_a_database_that_is_away_for_a_while(
         lab.write()
         run = pool.submit(lab.run, "c0001", "c0002")
         lab.wait_for_attempt("c0001", state=RUNNING)
-        with trouble(lab):  # type: ignore[attr-defined]
+        with trouble(lab):  # type: ignore[attr-defined]  # a context
             wait_until(lambda: guard_ended(lab), "the end of the client")
             time.sleep(1.0)
         run.result()
@@ -112,7 +112,7 @@ def test_a_database_that_stays_away(lab: Lab, trouble: Callable[[Lab], Iterator[
         lab.write(run={"recovery_timeout_s": 0.5})
         run = pool.submit(lab.run, "c0001")
         lab.wait_for_attempt("c0001", state=RUNNING)
-        with trouble(lab):  # type: ignore[attr-defined]
+        with trouble(lab):  # type: ignore[attr-defined]  # a context
             assert isinstance(run.result(), RecordsUnavailableError)
             wait_until(lambda: measured(lab) or guard_ended(lab), "the end of the client")
         assert lab.last("c0001").state is RUNNING
