@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from core.curve import Curve, best_by_region, steps, throughput_at
 from core.drift import Difference, DriftRow
 from core.estimate import SECONDS_PER_HOUR, Span
-from core.records.tables import Phase
 from core.records.values import AttemptRecord, CampaignRecord, PointRecord
 from core.regions import REGION_NAMES, band_name
 from core.status import AttemptState
@@ -121,7 +120,7 @@ def spending(
     for point in points:
         for attempt in point.attempts:
             seconds = took_s(attempt, now)
-            if attempt.phase == Phase.PILOT:
+            if attempt.is_pilot:
                 pilot_s += seconds
             elif attempt.state is AttemptState.VALID and attempt.baseline == point.baseline:
                 valid_s += seconds

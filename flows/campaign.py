@@ -25,7 +25,7 @@ from core.status import AttemptState, PointState
 from flows.alone import alone
 from flows.attempt import Running, take_in, take_in_kept
 from flows.monitor import monitored
-from flows.pilot import conclude_pilot, is_pilot
+from flows.pilot import conclude_pilot
 from flows.point import run_point, sized
 from flows.session import Session, room_for
 from flows.stop import StopRequest
@@ -202,7 +202,7 @@ def _settle(session: Session, attempt: AttemptRecord, stop: StopRequest) -> None
             reason="its orchestrator ended before the client was started",
         )
         return None
-    if is_pilot(attempt):
+    if attempt.is_pilot:
         return conclude_pilot(running)
     return _refuse_repeating(session, attempt, take_in(running))
 

@@ -24,7 +24,7 @@ from core.redact import all_hidden
 from core.status import OPEN_STATES, AttemptState
 from flows.session import Session
 from flows.steps import task_run_of
-from flows.view import Now, View, attempt_name, is_pilot
+from flows.view import Now, View, attempt_name
 from tasks.notify import notify
 from tasks.prefect_pages import Pages
 
@@ -170,7 +170,7 @@ class Monitor:
 
     def _attempt_key(self, attempt: AttemptRecord) -> str:
         again = [] if attempt.number == 1 else [str(attempt.number)]
-        return self._key(attempt.label, *(["pilot"] if is_pilot(attempt) else again), "progress")
+        return self._key(attempt.label, *(["pilot"] if attempt.is_pilot else again), "progress")
 
     @property
     def _is_rehearsal(self) -> bool:

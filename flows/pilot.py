@@ -17,7 +17,6 @@ from core.pilot import (
 )
 from core.plan import Point
 from core.progress import Phase
-from core.records import AttemptRecord
 from core.records import Phase as AttemptPhase
 from core.status import AttemptState
 from flows.attempt import (
@@ -80,11 +79,6 @@ def conclude_pilot(running: Running) -> None:
             f"stopped ({running.stop.reason}) during the pilot of {running.point.label};"
             " run the same file again to continue"
         )
-
-
-def is_pilot(attempt: AttemptRecord) -> bool:
-    """Whether an attempt is a pilot."""
-    return attempt.phase == AttemptPhase.PILOT
 
 
 def _start(running: Running) -> None:

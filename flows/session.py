@@ -24,7 +24,7 @@ from core.identity import Identity
 from core.layout import instance_lock_path
 from core.plan import Plan, Point
 from core.preset_fill import too_few_samples
-from core.records import CampaignRecord, Phase, PointRecord, Records, open_records
+from core.records import CampaignRecord, PointRecord, Records, open_records
 from core.status import AttemptState
 from flows.costs import costs_of, sized_plan
 from flows.prepare import Prepared
@@ -70,7 +70,7 @@ class Session:
     def has_tried_pilot(self, label: str) -> bool:
         """Whether a pilot of the point already ran, for better or worse."""
         return any(
-            attempt.phase == Phase.PILOT and attempt.state is not AttemptState.INTERRUPTED
+            attempt.is_pilot and attempt.state is not AttemptState.INTERRUPTED
             for point in self.points()
             for attempt in point.attempts
             if point.label == label

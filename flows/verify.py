@@ -19,7 +19,6 @@ from core.records import (
     AttemptRecord,
     CampaignRecord,
     FingerprintRecord,
-    Phase,
     Records,
     manifest_sha256,
 )
@@ -107,7 +106,7 @@ def _verify_folder(
         ended_by=attempt.ended_by or "",
     )
     changed = told(manifest, now)
-    if changed or attempt.phase != Phase.MEASURE or before is None:
+    if changed or attempt.is_pilot or before is None:
         return problems + changed
     return problems + _judge_again(attempt, facts, campaign, before.content["parts"]["datasets"])
 

@@ -14,7 +14,6 @@ from core.layout import AttemptPaths
 from core.plan import Plan
 from core.progress import Phase
 from core.records import AttemptRecord, EventRecord, PointRecord, Records
-from core.records import Phase as AttemptPhase
 from core.status import OPEN_STATES, PointState
 from core.texts import duration_text
 from flows.costs import costs_of
@@ -26,14 +25,9 @@ from tasks.supervise import GuardStatus, read_status
 _LOADED = (Phase.PERFORMANCE, Phase.ACCURACY)
 
 
-def is_pilot(attempt: AttemptRecord) -> bool:
-    """Whether an attempt is a pilot, which has no total."""
-    return attempt.phase == AttemptPhase.PILOT
-
-
 def attempt_name(attempt: AttemptRecord) -> str:
     """An attempt as people call it."""
-    kind = "pilot" if is_pilot(attempt) else "attempt"
+    kind = "pilot" if attempt.is_pilot else "attempt"
     return f"{attempt.label} {kind} {attempt.number}"
 
 
@@ -48,14 +42,14 @@ class Now:
     def done_fraction(self) -> float:
         """How much of the client's samples is completed, 0 to 1; 0 of a pilot."""
         status = self.status
-        if status is None or is_pilot(self.attempt) or not status.total:
+        if status is None or self.attempt.is_pilot or not status.total:
             return 0.0
         return min(1.0, status.done / status.total)
 
     def left_s(self) -> float | None:
         """Seconds left of a measurement at the pace of its samples; None before there is one."""
         status = self.status
-        if status is None or is_pilot(self.attempt) or not status.done or not status.total:
+        if status is None or self.attempt.is_pilot or not status.done or not status.total:
             return None
         began = next((at for phase, at in status.phases if phase in _LOADED), None)
         if began is None:
@@ -71,7 +65,7 @@ class Now:
         status = self.status
         text = f"{where}: {status.phase}"
         if status.total:
-            of_total = "" if is_pilot(self.attempt) else f"/{status.total:,}"
+            of_total = "" if self.attempt.is_pilot else f"/{status.total:,}"
             text += f" {status.done:,}{of_total}"
         if status.errors:
             text += f", {status.errors} errors"

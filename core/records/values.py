@@ -88,6 +88,11 @@ class AttemptRecord:
     client_version: str | None
     run_folder: FolderRecord | None
 
+    @property
+    def is_pilot(self) -> bool:
+        """Whether it only finds out a rate; it has no total, and is no measurement."""
+        return self.phase == Phase.PILOT
+
 
 @dataclass(frozen=True)
 class PointRecord:
@@ -123,7 +128,7 @@ class PointRecord:
         return tuple(
             attempt
             for attempt in self.attempts
-            if attempt.phase == Phase.MEASURE and attempt.baseline == self.baseline
+            if not attempt.is_pilot and attempt.baseline == self.baseline
         )
 
 

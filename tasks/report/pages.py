@@ -16,7 +16,6 @@ from core.drift import drift_lines
 from core.estimate import SECONDS_PER_HOUR, Span
 from core.fingerprint import PARTS
 from core.overview import campaign_state, offline_note, point_rows
-from core.records.tables import Phase
 from core.records.values import AttemptRecord, PointRecord
 from core.regions import band_name
 from core.report import Comparison, Report, Spending, Standing, took_s
@@ -244,5 +243,5 @@ def _over(value: float | None, ratio: float | None) -> str:
 
 
 def _attempt_name(attempt: AttemptRecord) -> str:
-    kind = "attempt" if attempt.phase == Phase.MEASURE else "pilot"
+    kind = "pilot" if attempt.is_pilot else "attempt"
     return f"{kind} {attempt.number}"
