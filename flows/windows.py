@@ -11,6 +11,7 @@ from core.overview import valid_attempt
 from core.records import AttemptRecord, CampaignRecord, PointRecord, Records
 from core.steady_state import FOUND_EVENT
 from flows.prepare import Prepared
+from tasks.steady_state import UnreadableError, detect
 
 
 def windows_of(
@@ -24,8 +25,6 @@ def windows_of(
     command = ready.campaign.client.steady_state_command if ready else None
     if ready is None or command is None:
         return windows, []
-    from tasks.steady_state import UnreadableError, detect  # noqa: PLC0415 - loads httpx
-
     problems = []
     for attempt in _unasked(points, windows):
         folder = AttemptPaths(Path(campaign.runs_folder) / attempt.folder).run.path

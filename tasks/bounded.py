@@ -1,4 +1,4 @@
-"""Reads what a command prints or a URL sends, bounded in time and size; never through a shell."""
+"""Reads what a command prints, bounded in time and size; never through a shell."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ import selectors
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-
-import httpx
 
 #: Bytes read at once.
 CHUNK_BYTES = 64 * 1024
@@ -22,10 +20,6 @@ _SHOWN_BYTES = 8000
 
 class UnreadableError(Exception):
     """It can't be read; the text says why, for a message that says what was to be read."""
-
-
-class NotOfferedError(Exception):
-    """The server has no such path, or not for us."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +69,7 @@ def run_bounded(
             printed, complaints = _both(process, bounds)
             code = process.wait(max(0.0, bounds.timeout_s))
         except subprocess.TimeoutExpired:
-            raise UnreadableError(_too_slow(bounds)) from None
+            raise UnreadableError(too_slow(bounds)) from None
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
@@ -111,7 +105,7 @@ def _both(process: subprocess.Popen[bytes], bounds: Bounds) -> tuple[bytes, byte
             left_s = deadline_s - time.monotonic()
             ready = selector.select(left_s) if left_s > 0 else []
             if not ready:
-                raise UnreadableError(_too_slow(bounds))
+                raise UnreadableError(too_slow(bounds))
             for key, _ in ready:
                 data = os.read(key.fd, CHUNK_BYTES)
                 if not data:
@@ -119,57 +113,15 @@ def _both(process: subprocess.Popen[bytes], bounds: Bounds) -> tuple[bytes, byte
                 kept[key.data] += data
             kept[process.stderr] = kept[process.stderr][-_SHOWN_BYTES:]
             if len(kept[process.stdout]) > bounds.max_bytes:
-                raise UnreadableError(_too_much(bounds))
+                raise UnreadableError(too_much(bounds))
     return kept[process.stdout], kept[process.stderr]
 
 
-def get_body(http: httpx.Client, path: str, bounds: Bounds) -> bytes | None:
-    """The body that a path answers with; None: the server doesn't offer it to us.
-
-    Raises:
-        UnreadableError: no connection, a server error, or it took or sent too much.
-    """
-    try:
-        return b"".join(get_chunks(http, path, bounds))
-    except NotOfferedError:
-        return None
-
-
-def get_chunks(http: httpx.Client, path: str, bounds: Bounds) -> Iterator[bytes]:
-    """The body in pieces as they come.
-
-    Raises:
-        NotOfferedError: the server doesn't have the path, or not for us.
-        UnreadableError: as `get_body` does.
-    """
-    deadline_s = time.monotonic() + bounds.timeout_s
-    size_bytes = 0
-    try:
-        with http.stream("GET", path, timeout=bounds.timeout_s) as response:
-            _check_status(response)
-            for chunk in response.iter_bytes(CHUNK_BYTES):
-                size_bytes += len(chunk)
-                if size_bytes > bounds.max_bytes:
-                    raise UnreadableError(_too_much(bounds))
-                if time.monotonic() > deadline_s:
-                    raise UnreadableError(_too_slow(bounds))
-                yield chunk
-    except httpx.TimeoutException:
-        raise UnreadableError(_too_slow(bounds)) from None
-    except httpx.HTTPError as problem:
-        raise UnreadableError(f"{type(problem).__name__}: {problem}") from None
-
-
-def _check_status(response: httpx.Response) -> None:
-    if response.is_server_error and response.status_code != httpx.codes.NOT_IMPLEMENTED:
-        raise UnreadableError(f"status {response.status_code}")
-    if not response.is_success:
-        raise NotOfferedError
-
-
-def _too_slow(bounds: Bounds) -> str:
+def too_slow(bounds: Bounds) -> str:
+    """Why it is unreadable: it took too long."""
     return f"no end after {bounds.timeout_s:g} s"
 
 
-def _too_much(bounds: Bounds) -> str:
+def too_much(bounds: Bounds) -> str:
+    """Why it is unreadable: it sent too much."""
     return f"more than {bounds.max_bytes:,} bytes"

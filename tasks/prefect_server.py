@@ -54,13 +54,17 @@ SETTINGS = {
 #: while nothing runs (measured); once a minute does for what they do.
 _CALM = (
     "CANCELLATION_CLEANUP",
+    "CLEANUP_RECONCILER",
     "FOREMAN",
     "LATE_RUNS",
     "PAUSE_EXPIRATIONS",
     "REPOSSESSOR",
     "SCHEDULER_RECENT_DEPLOYMENTS",
 )
-SERVER_SETTINGS = {f"PREFECT_SERVER_SERVICES_{name}_LOOP_SECONDS": "60" for name in _CALM}
+SERVER_SETTINGS = {
+    "PREFECT_SERVER_EVENTS_PROACTIVE_GRANULARITY": "PT60S",  # automations on what fails to happen
+    **{f"PREFECT_SERVER_SERVICES_{name}_LOOP_SECONDS": "60" for name in _CALM},
+}
 
 
 @dataclass(frozen=True)

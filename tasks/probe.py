@@ -21,14 +21,8 @@ from core.files import blocks
 from core.fingerprint import canonical
 from core.identity import START_TIME, Identity, steady
 from core.redact import without_values
-from tasks.bounded import (
-    Bounds,
-    NotOfferedError,
-    UnreadableError,
-    command_output,
-    get_body,
-    get_chunks,
-)
+from tasks.bounded import Bounds, UnreadableError, command_output
+from tasks.bounded_http import NotOfferedError, get_body, get_chunks
 from tasks.endpoint import auth_headers
 from tasks.tls import tls_context
 

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from alembic import command
-from alembic.config import Config
-from alembic.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from sqlalchemy import URL, Connection, Engine, inspect
+from sqlalchemy import URL, Connection, Engine, column, inspect, select, table
 
 from core.errors import SetupError
 from core.records.engine import WRITING, create_parent, make_engine, parsed_url, reported, shown
 
 #: Table with the schema version; not Alembic's default name, which Prefect's database uses.
 VERSION_TABLE = "pareto_version"
+#: The newest schema version: that of the last migration.
+NEWEST = "0001"
 #: Folder of the migrations, inside the installed package.
 MIGRATIONS = Path(__file__).parent / "migrations"
 
@@ -29,6 +27,9 @@ def upgrade(url: str) -> None:
     Raises:
         SetupError: the database can't be reached, or is of a newer version.
     """
+    from alembic import command  # noqa: PLC0415 - a tenth of a second, and seldom needed
+    from alembic.config import Config  # noqa: PLC0415 - likewise
+
     parsed = parsed_url(url)
     create_parent(parsed)
     engine = make_engine(parsed).execution_options(**{WRITING: True})
@@ -56,7 +57,7 @@ def opened_engine(url: str) -> Engine:
         empty = not inspect(connection).get_table_names()
     if parsed.get_backend_name() == "sqlite" and empty:
         upgrade(url)
-    elif version != _head():
+    elif version != NEWEST:
         raise SetupError(_other_version(parsed, version))
     return engine
 
@@ -67,7 +68,7 @@ def _other_version(url: URL, version: str | None) -> str:
     if version not in _known():
         return _newer(url, version)
     return (
-        f"records database {shown(url)} is of version {version}, this pareto needs {_head()};"
+        f"records database {shown(url)} is of version {version}, this pareto needs {NEWEST};"
         " run `pareto db upgrade`"
     )
 
@@ -75,18 +76,18 @@ def _other_version(url: URL, version: str | None) -> str:
 def _newer(url: URL, version: str) -> str:
     return (
         f"records database {shown(url)} is of version {version}, this pareto knows only"
-        f" {_head()}; use the newer pareto that wrote it"
+        f" {NEWEST}; use the newer pareto that wrote it"
     )
 
 
 def _version(connection: Connection) -> str | None:
-    context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
-    return context.get_current_revision()
-
-
-def _head() -> str | None:
-    return ScriptDirectory(str(MIGRATIONS)).get_current_head()
+    if not inspect(connection).has_table(VERSION_TABLE):
+        return None
+    versions = table(VERSION_TABLE, column("version_num"))
+    return connection.scalars(select(versions.c.version_num)).one_or_none()
 
 
 def _known() -> set[str]:
+    from alembic.script import ScriptDirectory  # noqa: PLC0415 - likewise
+
     return {script.revision for script in ScriptDirectory(str(MIGRATIONS)).walk_revisions()}

@@ -164,6 +164,7 @@ def test_data_goes_up_to_a_new_version_whole_and_guarded(
     (newer / "versions" / "v9999_made_up.py").write_text(MADE_UP.format(head=versions()[-1]))
     with monkeypatch.context() as patched:
         patched.setattr(schema, "MIGRATIONS", newer)
+        patched.setattr(schema, "NEWEST", "9999")
         with pytest.raises(SetupError, match="needs 9999; run `pareto db upgrade`"):
             open_records(database_url)
         upgrade(database_url)

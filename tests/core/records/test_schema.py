@@ -15,7 +15,7 @@ from sqlalchemy import Engine, inspect, text
 from core.errors import SetupError
 from core.records import Records, RecordsUnavailableError, open_records, upgrade
 from core.records.engine import WRITING, make_engine, parsed_url
-from core.records.schema import MIGRATIONS, VERSION_TABLE
+from core.records.schema import MIGRATIONS, NEWEST, VERSION_TABLE
 from core.records.tables import Base
 
 PG_SCHEMA = """
@@ -83,7 +83,7 @@ def test_every_version_upgrades_to_the_next_and_none_goes_back(database_url: str
     """There is one line of versions; a downgrade is refused with what to do instead."""
     upgrade(database_url)
     script = ScriptDirectory(str(MIGRATIONS))
-    assert len(script.get_heads()) == 1
+    assert script.get_heads() == [NEWEST]
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS))
     with engine_of(database_url).execution_options(**{WRITING: True}).begin() as connection:
@@ -121,7 +121,7 @@ def test_an_older_database_asks_for_the_upgrade(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     upgrade(database_url)
-    monkeypatch.setattr("core.records.schema._head", lambda: "0002")
+    monkeypatch.setattr("core.records.schema.NEWEST", "0002")
     with pytest.raises(SetupError, match="needs 0002; run `pareto db upgrade`"):
         open_records(database_url)
 
