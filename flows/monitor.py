@@ -25,6 +25,8 @@ from core.status import OPEN_STATES, AttemptState
 from flows.session import Session
 from flows.steps import task_run_of
 from flows.view import Now, View, attempt_name
+from tasks.bounded import UnreadableError
+from tasks.curve_picture import curve_picture
 from tasks.notify import notify
 from tasks.prefect_pages import Pages
 
@@ -123,7 +125,7 @@ class Monitor:
         self._show_plan()
         self._show_progress(points, rows, now, last=last)
         if self.due:
-            self.due = not self._show_results(points, rows)
+            self.due = not self._show_results(rows)
 
     # --- Events ----------------------------------------------------------------------------------
 
@@ -184,24 +186,20 @@ class Monitor:
         rows, note = texts.plan_table(plan, costs), texts.plan_note(plan, costs)
         self.planned = self.pages.put(self._key("plan"), "table", rows, note) is not None
 
-    def _show_results(self, points: tuple[PointRecord, ...], rows: list[PointRow]) -> bool:
+    def _show_results(self, rows: list[PointRow]) -> bool:
         """Show result and chart; whether the server took them."""
-        name = self.view.plan.campaign
-        note = texts.result_note(name, rows, rehearsal=self._is_rehearsal)
+        name, is_rehearsal = self.view.plan.campaign, self._is_rehearsal
+        note = texts.result_note(name, rows, rehearsal=is_rehearsal)
         self._put(self._key("result"), "table", texts.result_table(rows), note)
         if texts.has_chart(rows):
-            chart = texts.chart_page(self._picture(points), rows, rehearsal=self._is_rehearsal)
-            self._put(self._key("chart"), "markdown", chart, note)
+            try:
+                picture = curve_picture(self.view.records, name)
+            except UnreadableError as problem:  # the next point's chart has all that this one lacks
+                self.pages.log(f"no chart: {problem}", level=logging.WARNING)
+            else:
+                chart = texts.chart_page(picture, rows, rehearsal=is_rehearsal)
+                self._put(self._key("chart"), "markdown", chart, note)
         return self.pages.are_taken
-
-    def _picture(self, points: tuple[PointRecord, ...]) -> bytes:
-        """The curve so far, drawn."""
-        from core.curve import make_curve  # noqa: PLC0415 - slow, and not of every campaign
-        from tasks.chart import curve_png  # noqa: PLC0415 - as well
-
-        name = self.view.plan.campaign
-        curve = make_curve(self.view.records.campaign(name), points)
-        return curve_png(curve, title=name, rehearsal=self._is_rehearsal)
 
     def _show_findings(self, attempt: AttemptRecord) -> None:
         paths = self.view.paths(attempt)

@@ -6,6 +6,7 @@ Exit codes: 0 curve complete and valid; 1 finished with points not valid; 2 the 
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from importlib.metadata import PackageNotFoundError, version
@@ -70,7 +71,9 @@ app.command(db)
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit with its code; user mistakes never show a traceback."""
-    sys.exit(_exit_code(arguments))
+    code = _exit_code(arguments)
+    gc.freeze()  # all goes with the process: to look through it for garbage takes up to a second
+    sys.exit(code)
 
 
 def _exit_code(arguments: list[str] | None) -> int:
