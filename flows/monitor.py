@@ -7,6 +7,7 @@ and neither a server that is away nor an address that does not answer delays a m
 from __future__ import annotations
 
 import logging
+import math
 import os
 import threading
 import time
@@ -34,6 +35,8 @@ from tasks.prefect_pages import Pages
 LOOK_S = 1.0
 #: Seconds between two changes of a progress artifact, and between two log lines about a phase.
 PROGRESS_EVERY_S, LINE_EVERY_S = 5.0, 20.0
+#: Seconds within which a next client is expected to start.
+GAP_S = 10.0
 #: Seconds that the last pages and messages get when the campaign has ended.
 END_TIMEOUT_S = 30.0
 #: Bytes at the end of each output of the client that its last lines are taken from.
@@ -89,6 +92,7 @@ class Monitor:
     due: bool = True  # whether result and chart are older than the records
     planned: bool = False  # whether the plan is shown
     changed_s: float = 0.0
+    ran_s: float = -math.inf  # when an attempt was last seen running
     view: View = field(init=False)
 
     def __post_init__(self) -> None:
@@ -115,6 +119,8 @@ class Monitor:
     def look(self, last: bool = False) -> None:
         """Take in what happened since the last look."""
         points = self.view.points()
+        if not last and self._is_gap(points):
+            return
         attempts = {a.id: a for point in points for a in point.attempts}
         for event in self.view.events_after(self.last_id):
             self.last_id = event.id
@@ -126,6 +132,17 @@ class Monitor:
         self._show_progress(points, rows, now, last=last)
         if self.due:
             self.due = not self._show_results(rows)
+
+    def _is_gap(self, points: tuple[PointRecord, ...]) -> bool:
+        """Whether this may be the gap between two clients, which pages are not to make longer.
+
+        Prefect's database may turn down a write of the next step that meets one of ours, and its
+        client then waits for two seconds.
+        """
+        if any(a.state is AttemptState.RUNNING for point in points for a in point.attempts):
+            self.ran_s = time.monotonic()
+            return False
+        return time.monotonic() - self.ran_s < GAP_S
 
     # --- Events ----------------------------------------------------------------------------------
 
