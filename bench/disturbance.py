@@ -40,7 +40,16 @@ def measure(place: Place) -> list[Figure]:
         median_of("CPU while a client runs, all of it", shares["all of it"], "cores", CPU),
         median_of("  of that: pareto", shares["pareto"], "cores"),
         median_of("  of that: the guard", shares["guard"], "cores"),
+        median_of(
+            "  of that: drawing",
+            shares["picture"],
+            "cores",
+            note="once a point",
+        ),
         median_of("memory, all of it", memory["all of it"], "MB", MEMORY_MB),
+        median_of(
+            "  of that: drawing", memory["picture"], "MB", note="for two seconds after a point"
+        ),
     ]
 
 

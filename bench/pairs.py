@@ -85,7 +85,13 @@ def _pair(place: Place, name: str, point_s: float) -> Pair:
 def _pids(pareto: int) -> dict[str, list[int]]:
     guards = children(pareto, "tasks.guard")
     keepers = children(pareto, "tasks.lease_keeper")
-    return {"pareto": [pareto], "guard": guards, "all of it": [pareto, *guards, *keepers]}
+    pictures = children(pareto, "tasks.curve_picture")
+    return {
+        "pareto": [pareto],
+        "guard": guards,
+        "picture": pictures,
+        "all of it": [pareto, *guards, *keepers, *pictures],
+    }
 
 
 def _started(attempt: Path) -> float:

@@ -6,6 +6,7 @@ Exit codes: 0 curve complete and valid; 1 finished with points not valid; 2 the 
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import sys
@@ -71,9 +72,8 @@ app.command(db)
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit with its code; user mistakes never show a traceback."""
-    code = _exit_code(arguments)
-    gc.freeze()  # all goes with the process: to look through it for garbage takes up to a second
-    sys.exit(code)
+    atexit.register(gc.freeze)  # all goes with the process: a last look for garbage takes a second
+    sys.exit(_exit_code(arguments))
 
 
 def _exit_code(arguments: list[str] | None) -> int:
@@ -86,6 +86,7 @@ def _exit_code(arguments: list[str] | None) -> int:
         print(f"pareto: {failure}", file=sys.stderr)
         return failure.exit_code
     except KeyboardInterrupt:
+        print("pareto: interrupted", file=sys.stderr)
         return InterruptedByUserError.exit_code
     except BrokenPipeError:  # the reader of our output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from core.errors import InputError, SetupError
@@ -12,7 +13,8 @@ def target(path: Path, *suffixes: str, option: str = "--out") -> Path:
     """The file to write, named by an option.
 
     Raises:
-        InputError: its suffix is none of these, its folder isn't there, or it is a folder.
+        InputError: its suffix is none of these, its folder isn't there or not yours to write in,
+            or it is a folder.
     """
     if path.suffix.lower() not in suffixes:
         raise InputError(f"{option} {path}: name a file that ends with {' or '.join(suffixes)}")
@@ -20,6 +22,8 @@ def target(path: Path, *suffixes: str, option: str = "--out") -> Path:
         raise InputError(f"{option} {path}: there is no folder {path.parent}; make it first")
     if path.is_dir():
         raise InputError(f"{option} {path}: is a folder; name a file")
+    if not os.access(path.parent, os.W_OK):
+        raise InputError(f"{option} {path}: you may not write in {path.parent}; name another")
     return path
 
 
