@@ -118,8 +118,12 @@ class Running:
         """Where the attempt lies."""
         return self.session.prepared.paths.attempt(self.attempt.folder)
 
-    def step(self, what: str, work: Callable[[], T]) -> T:
-        """Run a step of this attempt under its name and tags."""
+    def step(self, what: str, work: Callable[[], T], *, in_gap: bool = False) -> T:
+        """Run a step of this attempt under its name and tags; without tags between two clients.
+
+        Before a step with tags Prefect asks its server for a slot of each. Where SQLite turns that
+        down, being busy, its client asks again after 2 s, 4 s and so on: the instance would idle.
+        """
         campaign = self.session.campaign
         again = "" if self.attempt.number == 1 else f" (attempt {self.attempt.number})"
         marks = {
@@ -130,7 +134,7 @@ class Running:
             *(["rehearsal"] if campaign.rehearsal else []),
         }
         name = f"{campaign.campaign} · {self.point.label} · {what}{again}"
-        return step(name, marks, work, self.attempt.id)
+        return step(name, set() if in_gap else marks, work, self.attempt.id)
 
 
 # --- From the first step to the last -----------------------------------------------------------
@@ -143,7 +147,7 @@ def begin(running: Running) -> None:
         SetupError: it can't be configured or started; the attempt is recorded as failed.
     """
     with ending_client(running), failing(running):
-        running.step("configure", lambda: configure(running, _config(running)))
+        running.step("start", lambda: _start(running), in_gap=True)
         running.step("performance", lambda: _performance(running))
 
 
@@ -155,7 +159,7 @@ def take_in(running: Running) -> Next:
             running.step("accuracy", lambda: follow_client(running, judge=judge))
         status = follow_client(running, judge=judge)
     try:
-        running.step("validate", lambda: _conclude(running, status))
+        running.step("validate", lambda: _conclude(running, status), in_gap=True)
     except PointNotValidError as not_valid:
         if running.stop:
             raise InterruptedByUserError(
@@ -365,13 +369,17 @@ def _config(running: Running) -> str:
     return config_of(session.prepared, session.client, running.point, running.paths.run.path)
 
 
-def _performance(running: Running) -> None:
+def _start(running: Running) -> None:
+    configure(running, _config(running))
     start_client(
         running,
         accuracy=running.point.accuracy,
         deadline_s=_deadline_s(running.session, running.point),
         when_orphaned=running.session.campaign.run.when_orphaned,
     )
+
+
+def _performance(running: Running) -> None:
     until = (Phase.ACCURACY, Phase.FINISHING)
     status = follow_client(running, until=until, judge=_judge(running))
     if status.phase is Phase.ACCURACY:

@@ -62,7 +62,8 @@ def run_pilot(session: Session, point: Point, stop: StopRequest) -> None:
     )
     running = Running(session, point, attempt, stop)
     with ending_client(running), failing(running):
-        running.step("pilot", lambda: _start(running))
+        running.step("pilot start", lambda: _start(running), in_gap=True)
+        running.step("pilot", lambda: _follow(running))
     conclude_pilot(running)
 
 
@@ -73,7 +74,7 @@ def conclude_pilot(running: Running) -> None:
         InterruptedByUserError: stopped on request.
     """
     status = follow_client(running, judge=_judge(running))
-    running.step("pilot rate", lambda: _record(running, status))
+    running.step("pilot rate", lambda: _record(running, status), in_gap=True)
     if running.stop:
         raise InterruptedByUserError(
             f"stopped ({running.stop.reason}) during the pilot of {running.point.label};"
@@ -96,6 +97,9 @@ def _start(running: Running) -> None:
     configure(running, yaml.safe_dump(made, sort_keys=False, allow_unicode=True))
     # A pilot has no end of its own: without an orchestrator that ends it, the guard does.
     start_client(running, accuracy=False, deadline_s=LONGEST_S, when_orphaned="stop")
+
+
+def _follow(running: Running) -> None:
     follow_client(running, until=(Phase.FINISHING,), judge=_judge(running))
 
 

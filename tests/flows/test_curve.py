@@ -242,7 +242,7 @@ def test_prefects_list_of_tasks_reads_as_a_curve(story: Story) -> None:
     tasks = task_runs(story.place.prefect_api_url, first["id"])
     expected = []
     for label in LABELS:
-        steps = ["configure", "performance", "accuracy", "validate"]
+        steps = ["start", "performance", "accuracy", "validate"]
         expected += [f"{NAME} · {label} · {s}" for s in steps if s != "accuracy" or label in SCORED]
     assert [task["name"] for task in tasks] == expected
     (task,) = [task for task in tasks if task["name"] == f"{NAME} · c0009 · performance"]

@@ -153,7 +153,7 @@ def test_a_second_attempt_is_told_apart_in_prefect(story: Story) -> None:
     assert [task["name"] for task in tasks if "c0001" in task["name"]] == [
         f"{NAME} · c0001 · {step}{again}"
         for again in ("", " (attempt 2)")
-        for step in ("configure", "performance", "validate")
+        for step in ("start", "performance", "validate")
     ]
 
 
