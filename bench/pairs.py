@@ -58,7 +58,7 @@ def pairs_of(place: Place) -> list[Pair]:
 
 def _pair(place: Place, name: str, point_s: float) -> Pair:
     stamps = place.folder / f"{name}.stamps"
-    # The loop runs the same configurations to their ends: what was guessed too long is not cut short.
+    # The loop runs the same configurations to their ends, so nothing cuts them short here either.
     file, server = place.write(name, point_s, run={"fail_fast": False}), place.prefect
     began_s = now_s()
     process = place.start("run", file, PREFECT_API_URL=server, PARETO_BENCH_STAMPS=str(stamps))
