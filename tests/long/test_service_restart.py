@@ -37,7 +37,8 @@ class Service:
     def family(self) -> list[int]:
         """The service and all that it started, clients and guards left out."""
         found = psutil.Process(self.process.pid).children(recursive=True)
-        ours = [p for p in found if {"tasks.prefect_start", "prefect.engine", "flows.serve"} & {*p.cmdline()}]
+        modules = {"tasks.prefect_start", "prefect.engine", "flows.serve"}
+        ours = [process for process in found if modules & {*process.cmdline()}]
         return [self.process.pid, *(child.pid for child in ours)]
 
     def run(self, run_id: str) -> str:
