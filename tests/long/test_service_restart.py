@@ -153,10 +153,9 @@ def test_two_services_on_one_records_database(places: list[Place]) -> None:
         ]
         run = submitted(one, "--points", "1")
         one.wait_for_attempt("c0001", 1, AttemptState.RUNNING)
-        rivals = rival.start("run", rival_file, "--points", "1")
         second = submitted(other, "--points", "1")
-        refused = finish(rivals)
         wait_until(lambda: services[1].run(second) == "Joined", "a run that joins")
+        refused = finish(rival.start("run", rival_file, "--points", "1"))
         assert refused.code == 3
         assert "served" in refused.err
         wait_until(lambda: services[0].run(run) == "Failed", "the end of the run")
