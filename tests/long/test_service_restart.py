@@ -19,7 +19,7 @@ import psutil
 import pytest
 
 from core.status import AttemptState, PointState
-from tests.flows.support import ROOT, Place, finish, kill, wait_until, write_datasets
+from tests.flows.support import DECODE_MS, ROOT, Place, finish, kill, wait_until, write_datasets
 
 #: Seconds until a new service must serve: a Prefect server makes its database first.
 SERVED_WITHIN_S = 300.0
@@ -142,7 +142,7 @@ def test_what_a_killed_and_a_stopped_service_left_goes_on(places: list[Place]) -
 def test_two_services_on_one_records_database(places: list[Place]) -> None:
     """The same campaign runs once; another one on its instance is refused and told who holds it."""
     one, other = places
-    with one.endpoint(slow_after=0) as url, ExitStack() as block:
+    with one.endpoint(slow_after=0, decode_ms=4 * DECODE_MS) as url, ExitStack() as block:
         one.write()
         rival = Place(other.folder, other.prefect_api_url, name="rival", url=url)
         rival_file = one.folder / "rival.yaml"
