@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 
-from core.errors import SetupError
 from core.layout import campaign_lock_path, instance_lock_path
 from core.records import LeaseRecord, Records, RecordsUnavailableError, open_records
 from core.records.engine import parsed_url
 from flows.prepare import Prepared
 from flows.stop import StopRequest
-from tasks.instance import BEAT_S, InstanceLock, Wanted
+from tasks.instance import BEAT_S, InstanceLock, Wanted, taken
 from tasks.lease_keeper import is_locked
 from tasks.lock import HeldError, exclusive
 from tasks.owner import is_here, owner_lives
@@ -66,10 +65,11 @@ def refuse_taken(ready: Prepared, stop: StopRequest, run_id: str | None = None) 
         with alone(ready, stop, run_id):
             pass
     url = parsed_url(ready.paths.database_url)
-    _refuse_locked(ready, url.render_as_string())
+    wanted = Wanted(ready.campaign.instance.name, ready.campaign.campaign, url.render_as_string())
+    _refuse_locked(ready, wanted)
     if url.get_backend_name() != "sqlite":  # of one machine, where the lock is enough
         with suppress(RecordsUnavailableError):  # they are waited for later
-            _refuse_leased(open_records(ready.paths.database_url), ready, stop)
+            _refuse_leased(open_records(ready.paths.database_url), wanted, stop)
 
 
 def _is_of(run_id: str, ready: Prepared, records: Records | None) -> bool:
@@ -79,27 +79,23 @@ def _is_of(run_id: str, ready: Prepared, records: Records | None) -> bool:
     return any(event.payload.get("flow_run") == run_id for event in began)
 
 
-def _refuse_locked(ready: Prepared, database: str) -> None:
+def _refuse_locked(ready: Prepared, wanted: Wanted) -> None:
     """Refuse an instance that another campaign of this machine holds."""
-    instance = ready.campaign.instance.name
-    path = instance_lock_path(instance, ready.env)
-    lock = InstanceLock(Wanted(instance, ready.campaign.campaign, database), path)
+    path = instance_lock_path(wanted.instance, ready.env)
+    lock = InstanceLock(wanted, path)
     with suppress(OSError):  # told when it is taken for good
         if is_locked(path) and not lock.is_left_by_us():
             lock.acquire()
             lock.release()
 
 
-def _refuse_leased(records: Records, ready: Prepared, stop: StopRequest) -> None:
+def _refuse_leased(records: Records, wanted: Wanted, stop: StopRequest) -> None:
     """Refuse an instance whose lease a living process holds, here or on another machine."""
-    held = records.lease(ready.campaign.instance.name)
+    held = records.lease(wanted.instance)
     if held is None or (is_here(held.owner) and not owner_lives(held.owner)):
         return
     if owner_lives(held.owner) or _moves(records, held, stop):
-        raise SetupError(
-            f"instance {held.instance!r} is being measured by another campaign: {held.campaign},"
-            f" process {held.owner.pid} on {held.owner.host}; one at a time may load it"
-        )
+        raise taken(wanted, held)
 
 
 def _moves(records: Records, held: LeaseRecord, stop: StopRequest) -> bool:

@@ -40,8 +40,8 @@ def run_service(folder: Path, database: str, at: At, tell: Callable[[str], None]
     """
     stop = end_on_signals()
     upgrade(database)
-    os.environ[DATABASE_ENV] = database
     records = open_records(database)
+    os.environ[DATABASE_ENV] = records.url.render_as_string(hide_password=False)
     home = folder.absolute() / "prefect"
     home.mkdir(parents=True, exist_ok=True)
     is_joined = bool(os.environ.get("PREFECT_API_URL"))

@@ -113,7 +113,7 @@ def preflight(ready: Prepared) -> Surroundings:
     """
     campaign = ready.campaign
     auth_headers(campaign, ready.env)
-    problems: list[str] = []
+    problems: list[SetupError] = []
     names = sorted({TEMPLATES[point.load_pattern] for point in ready.plan.points})
     with _pool() as pool:
         looked_at = pool.submit(inspect_client, campaign.client.command, names, ready.env)
@@ -121,8 +121,10 @@ def preflight(ready: Prepared) -> Surroundings:
         rows = _noted(problems, lambda: _accuracy_rows(ready))
         client = _noted(problems, looked_at.result)
         _noted(problems, asked.result)
+    if len(problems) == 1:  # of its own kind: a run waits for a client that is missing
+        raise problems[0]
     if problems:
-        raise SetupError("\n".join(problems))
+        raise SetupError("\n".join(map(str, problems)))
     assert client is not None
     assert rows is not None
     _check_stand_in(campaign, client)
@@ -132,12 +134,12 @@ def preflight(ready: Prepared) -> Surroundings:
     return Surroundings(client=client, accuracy_rows=rows, identity=identity)
 
 
-def _noted(problems: list[str], look: Callable[[], T]) -> T | None:
+def _noted(problems: list[SetupError], look: Callable[[], T]) -> T | None:
     """What a look finds; a problem is noted, so that all of them are told at once."""
     try:
         return look()
     except SetupError as problem:
-        problems.append(str(problem))
+        problems.append(problem)
         return None
 
 

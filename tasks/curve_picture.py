@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import os
 import sys
-from pathlib import Path
 
 from core.records import Records, open_records
 from tasks.bounded import Bounds, UnreadableError, run_bounded
+from tasks.processes import IMPORT_ROOT
 
 #: Time and bytes for a picture; one of 32 points is about 60 kB.
 BOUNDS = Bounds(timeout_s=60.0, max_bytes=8 << 20)
 #: Variable that tells the process where the records are: passwords are no arguments.
 _URL_ENV = "PARETO_PICTURE_OF"
-#: The folder that `tasks` and `core` are imported from.
-_IMPORT_ROOT = Path(__file__).resolve().parents[1]
 #: How much it steps back behind a client.
 _NICENESS = 10
 
@@ -31,7 +29,7 @@ def curve_picture(records: Records, name: str) -> bytes:
     """
     command = [sys.executable, "-m", "tasks.curve_picture", name]
     env = {**os.environ, _URL_ENV: records.url.render_as_string(hide_password=False)}
-    ended = run_bounded(command, env, BOUNDS, cwd=_IMPORT_ROOT)
+    ended = run_bounded(command, env, BOUNDS, cwd=IMPORT_ROOT)
     if ended.code != 0:
         raise UnreadableError(ended.last_line)
     return ended.printed

@@ -177,7 +177,7 @@ class Lease:
                 break
             held = self.records.take_lease(name, self.wanted.campaign, self.owner, seen=held)
         if held.owner != self.owner:
-            raise SetupError(_refusal(self.wanted, _told(held)))
+            raise taken(self.wanted, held)
 
     def tell(self, label: str | None, *, has_client: bool) -> None:
         """Write down at which point the holder is, and whether a client may run there."""
@@ -362,8 +362,9 @@ def _holder_lives(holder: dict[str, Any]) -> bool:
     return owner_lives(owner)
 
 
-def _told(held: LeaseRecord) -> dict[str, Any]:
-    return {**vars(held), **vars(held.owner)}
+def taken(wanted: Wanted, held: LeaseRecord) -> SetupError:
+    """The refusal of an instance that another campaign has the lease of."""
+    return SetupError(_refusal(wanted, {**vars(held), **vars(held.owner)}))
 
 
 def _refusal(wanted: Wanted, holder: dict[str, Any]) -> str:

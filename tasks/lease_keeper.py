@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from core.errors import ParetoError, SetupError
+from tasks.processes import IMPORT_ROOT
 
 if TYPE_CHECKING:  # a sleeping keeper loads no SQL
     from core.records import Owner, Records
@@ -30,8 +31,6 @@ T = TypeVar("T")
 
 #: What an orchestrator writes whose client is gone.
 DONE = b"done\n"
-#: The folder that `tasks` and `core` are imported from.
-_IMPORT_ROOT = Path(__file__).resolve().parents[1]
 
 
 @dataclass
@@ -51,7 +50,7 @@ class Keeper:
         """Start it; it sleeps for as long as this process lives, or until it is left."""
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tasks.lease_keeper"],
-            cwd=_IMPORT_ROOT,
+            cwd=IMPORT_ROOT,
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

@@ -39,8 +39,8 @@ SUSPENDED_DAYS = 365
 LOOK_TIMEOUT_S = 5.0
 #: Seconds a server gets to end after SIGTERM.
 STOP_TIMEOUT_S = 15.0
-#: The folder that `tasks` is imported from.
-_IMPORT_ROOT = Path(__file__).resolve().parents[1]
+#: Prefect's command; it imports nothing of ours, and is found wherever it is started from.
+_COMMAND = str(Path(__file__).with_name("prefect_start.py"))
 #: Name of the file with a server's address and process in its folder.
 _ADDRESS = "server.json"
 #: Prefect settings of every process of ours: no outside calls, and patience with an outage (with
@@ -300,13 +300,12 @@ def _refuse_taken(at: At, port: int) -> None:
 
 
 def _spawn(folder: Path, at: At, port: int) -> subprocess.Popen[bytes]:
-    own = {"PREFECT_HOME": str(folder.absolute()), "PREFECT_UI_API_URL": at.ui_api_url(port)}
+    own = {"PREFECT_HOME": str(folder), "PREFECT_UI_API_URL": at.ui_api_url(port)}
     env = SERVER_SETTINGS | os.environ | own
-    command = [sys.executable, "-m", "tasks.prefect_start", "server", "start"]
+    command = [sys.executable, "-P", _COMMAND, "server", "start"]
     with (folder / "server.log").open("ab") as log:
         return subprocess.Popen(
             [*command, "--host", at.host, "--port", str(port)],
-            cwd=_IMPORT_ROOT,
             env=env,
             stdin=subprocess.DEVNULL,
             stdout=log,

@@ -1,6 +1,6 @@
 """Prefect's own command, with a server that looks for work twice a second.
 
-`python -m tasks.prefect_start server start`. The queue that Prefect's server keeps in memory looks
+`python tasks/prefect_start.py server start`. The queue that Prefect's server keeps in memory looks
 for work 18 times a second, which is half of what an idle installation costs, and none of these
 intervals is a setting of Prefect's. What is put into the queue wakes it at once all the same.
 """

@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+#: The folder that `core`, `tasks` and `flows` are imported from: where processes of ours start.
+IMPORT_ROOT = Path(__file__).resolve().parents[1]
 #: Environment variable that marks every process of one attempt.
 MARKER = "PARETO_ATTEMPT"
 #: Where the client puts its events, sockets and semaphores while it runs.

@@ -30,6 +30,7 @@ from tasks.guard_files import (
     write_last_words,
 )
 from tasks.processes import (
+    IMPORT_ROOT,
     Identity,
     Process,
     all_processes,
@@ -75,8 +76,6 @@ SILENCE_S = 5.0
 KILL_TIMEOUT_S = 10.0
 #: Seconds between two looks at processes that are being killed.
 KILL_POLL_S = 0.05
-#: The folder that `tasks` and `core` are imported from.
-_IMPORT_ROOT = Path(__file__).resolve().parents[1]
 
 
 def start(spec: GuardSpec, env: Mapping[str, str]) -> None:
@@ -96,7 +95,7 @@ def start(spec: GuardSpec, env: Mapping[str, str]) -> None:
         guard = subprocess.Popen(
             # The working directory is what "-m" imports from first; the caller's is not asked.
             [sys.executable, "-m", "tasks.guard", str(files.guard_spec)],
-            cwd=_IMPORT_ROOT,
+            cwd=IMPORT_ROOT,
             env=dict(env),
             stdin=subprocess.DEVNULL,
             stdout=log,

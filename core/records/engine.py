@@ -49,7 +49,7 @@ class RecordsUnavailableError(SetupError):
 
 
 def parsed_url(url: str) -> URL:
-    """The URL with its driver.
+    """The URL with its driver; a SQLite file's path is absolute, wherever it is opened from.
 
     Raises:
         SetupError: not a URL, or of a database that is not supported.
@@ -63,7 +63,8 @@ def parsed_url(url: str) -> URL:
         ) from None
     engine = parsed.get_backend_name()
     if engine == "sqlite" and parsed.database not in (None, "", ":memory:"):
-        return parsed
+        is_path = not parsed.database.startswith("file:")  # SQLite's own form has its own rules
+        return parsed.set(database=str(Path(parsed.database).absolute())) if is_path else parsed
     if engine == "postgresql":
         return parsed.set(drivername="postgresql+psycopg")
     raise SetupError(

@@ -37,7 +37,7 @@ class Service:
     def family(self) -> list[int]:
         """The service and all that it started, clients and guards left out."""
         found = psutil.Process(self.process.pid).children(recursive=True)
-        modules = {"tasks.prefect_start", "prefect.engine", "flows.serve"}
+        modules = {str(ROOT / "tasks" / "prefect_start.py"), "prefect.engine", "flows.serve"}
         ours = [process for process in found if modules & {*process.cmdline()}]
         return [self.process.pid, *(child.pid for child in ours)]
 

@@ -7,6 +7,7 @@ ever deleted.
 
 import sqlalchemy as sa
 from alembic import op
+from alembic.util import CommandError
 
 revision = "0001"
 down_revision = None
@@ -43,7 +44,7 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     """Not supported: it would delete records."""
-    raise NotImplementedError("records are never downgraded; restore a backup of the database")
+    raise CommandError("records are never downgraded; restore a backup of the database")
 
 
 def _create_seed_set() -> None:
