@@ -118,12 +118,8 @@ class Running:
         """Where the attempt lies."""
         return self.session.prepared.paths.attempt(self.attempt.folder)
 
-    def step(self, what: str, work: Callable[[], T], *, in_gap: bool = False) -> T:
-        """Run a step of this attempt under its name and tags; without tags between two clients.
-
-        Before a step with tags Prefect asks its server for a slot of each. Where SQLite turns that
-        down, being busy, its client asks again after 2 s, 4 s and so on: the instance would idle.
-        """
+    def step(self, what: str, work: Callable[[], T]) -> T:
+        """Run a step of this attempt under its name and tags."""
         campaign = self.session.campaign
         again = "" if self.attempt.number == 1 else f" (attempt {self.attempt.number})"
         marks = {
@@ -134,7 +130,7 @@ class Running:
             *(["rehearsal"] if campaign.rehearsal else []),
         }
         name = f"{campaign.campaign} · {self.point.label} · {what}{again}"
-        return step(name, set() if in_gap else marks, work, self.attempt.id)
+        return step(name, marks, work, self.attempt.id)
 
 
 # --- From the first step to the last -----------------------------------------------------------
@@ -147,7 +143,7 @@ def begin(running: Running) -> None:
         SetupError: it can't be configured or started; the attempt is recorded as failed.
     """
     with ending_client(running), failing(running):
-        running.step("start", lambda: _start(running), in_gap=True)
+        running.step("start", lambda: _start(running))
         running.step("performance", lambda: _performance(running))
 
 
@@ -159,7 +155,7 @@ def take_in(running: Running) -> Next:
             running.step("accuracy", lambda: follow_client(running, judge=judge))
         status = follow_client(running, judge=judge)
     try:
-        running.step("validate", lambda: _conclude(running, status), in_gap=True)
+        running.step("validate", lambda: _conclude(running, status))
     except PointNotValidError as not_valid:
         if running.stop:
             raise InterruptedByUserError(

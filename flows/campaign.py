@@ -28,6 +28,7 @@ from flows.monitor import monitored
 from flows.pilot import conclude_pilot
 from flows.point import run_point, sized
 from flows.session import Session, room_for
+from flows.steps import steps_shown
 from flows.stop import StopRequest
 from flows.wishes import Wishes, heeded, wait_while_paused
 from tasks.owner import owner_lives, was_here
@@ -83,7 +84,7 @@ def run_campaign(
         session.records.ask(name, None)  # to run it again is to go on
         payload = {"flow_run": flow_run.id or ""}
         started = session.records.append_event(name, "campaign.started", payload)
-        with monitored(session, started.id - 1), _stop_recorded(session):
+        with monitored(session, started.id - 1), steps_shown(), _stop_recorded(session):
             with heeded(session, stop) as wishes:
                 settle_open_attempts(session, stop)
                 session.hold.settled()

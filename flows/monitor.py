@@ -134,11 +134,7 @@ class Monitor:
             self.due = not self._show_results(rows)
 
     def _is_gap(self, points: tuple[PointRecord, ...]) -> bool:
-        """Whether this may be the gap between two clients, which pages are not to make longer.
-
-        Prefect's database may turn down a write of the next step that meets one of ours, and its
-        client then waits for two seconds.
-        """
+        """Whether this may be the gap between two clients: pages would take its processor time."""
         if any(a.state is AttemptState.RUNNING for point in points for a in point.attempts):
             self.ran_s = time.monotonic()
             return False

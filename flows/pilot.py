@@ -62,7 +62,7 @@ def run_pilot(session: Session, point: Point, stop: StopRequest) -> None:
     )
     running = Running(session, point, attempt, stop)
     with ending_client(running), failing(running):
-        running.step("pilot start", lambda: _start(running), in_gap=True)
+        running.step("pilot start", lambda: _start(running))
         running.step("pilot", lambda: _follow(running))
     conclude_pilot(running)
 
@@ -74,7 +74,7 @@ def conclude_pilot(running: Running) -> None:
         InterruptedByUserError: stopped on request.
     """
     status = follow_client(running, judge=_judge(running))
-    running.step("pilot rate", lambda: _record(running, status), in_gap=True)
+    running.step("pilot rate", lambda: _record(running, status))
     if running.stop:
         raise InterruptedByUserError(
             f"stopped ({running.stop.reason}) during the pilot of {running.point.label};"

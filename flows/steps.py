@@ -1,63 +1,39 @@
-"""A step of a campaign as a Prefect task, named so that the list of tasks reads as a curve.
+"""A step of a campaign, shown as a Prefect task, so that the list of tasks reads as a curve.
 
-Tasks are called directly in the main thread: a subflow per point costs 1.5 s and can't be retried
-alone, and a submitted task could not be cancelled without orphaning its client. Prefect only shows
-the step: without a flow, or while its server is away, the step is run all the same.
+A step runs in its caller's thread and never waits for Prefect. Another thread shows it: one task
+after the other, each of which begins when Prefect lets it and ends as its step ended. A subflow per
+point would cost 1.5 s and can't be retried alone. Without a flow, or while Prefect's server is
+away, nothing is shown and the step is run all the same.
 """
 
 from __future__ import annotations
 
+import logging
 import os
-from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+import threading
+from collections.abc import Callable, Collection, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from contextvars import ContextVar, copy_context
+from dataclasses import dataclass, field
+from queue import SimpleQueue
+from typing import Any, TypeVar
 
-import httpx
 from prefect import tags, task
 from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import State
 from prefect.context import FlowRunContext
-from prefect.exceptions import Abort, Pause, PrefectException
+from prefect.exceptions import PrefectSignal
 from prefect.runtime import task_run
 from prefect.states import Completed, Failed
 
-from core.errors import ParetoError
 from core.redact import hidden
 from tasks.prefect_server import answers
 
 T = TypeVar("T")
 
-
-class _Once(Generic[T]):
-    """Work that is done once, however often it is asked for."""
-
-    def __init__(self, work: Callable[[], T]) -> None:
-        self._work = work
-        self._outcome: Callable[[], T] | None = None
-
-    @property
-    def is_done(self) -> bool:
-        """Whether there is an outcome; a bug leaves none."""
-        return self._outcome is not None
-
-    def __call__(self) -> T:
-        if self._outcome is None:
-            self._outcome = self._done()
-        return self._outcome()
-
-    def _done(self) -> Callable[[], T]:
-        try:
-            result = self._work()
-        except ParetoError as failure:
-            return _raising(failure)
-        return lambda: result
-
-
-def _raising(failure: ParetoError) -> Callable[[], Any]:
-    def outcome() -> Any:
-        raise failure
-
-    return outcome
-
+#: Seconds that the last tasks get to be shown when the campaign has ended.
+END_TIMEOUT_S = 5.0
 
 #: Attempt → the task run that shows its latest step.
 _shown_by: dict[int, str] = {}
@@ -68,46 +44,85 @@ def task_run_of(attempt_id: int) -> str | None:
     return _shown_by.get(attempt_id)
 
 
-@task(cache_policy=NO_CACHE, persist_result=False)
-def _step(work: Callable[[], Any], attempt_id: int) -> State[Any]:
-    """Run the work; a failure that the user can act on is a failed task without a traceback."""
-    _shown_by[attempt_id] = str(task_run.id)
-    try:
-        return Completed(data=work())
-    except ParetoError as failure:
-        return Failed(message=hidden(str(failure), os.environ), data=failure)
+@dataclass(frozen=True)
+class _Step:
+    """What Prefect shows of a step."""
+
+    name: str
+    marks: Collection[str]
+    attempt_id: int
+    end: Future[BaseException | None] = field(default_factory=Future)  # what it failed with
 
 
-def step(name: str, marks: set[str], work: Callable[[], T], attempt_id: int) -> T:
-    """Run one step under a task name and tags; what it returns or raises passes through.
+#: Where the steps of this campaign are put to be shown.
+_to_show: ContextVar[SimpleQueue[_Step | None] | None] = ContextVar("to_show", default=None)
+
+
+def step(name: str, marks: Collection[str], work: Callable[[], T], attempt_id: int) -> T:
+    """Run one step; what it returns or raises passes through.
 
     Args:
         name: Name in Prefect's lists, e.g. ``llama31-h200 · c0256 · performance``.
         marks: Tags to search by, e.g. ``level:256``.
         work: The step.
         attempt_id: The attempt that it is a step of.
-
-    Raises:
-        ParetoError: as raised by the work; the task is then shown as failed with its message.
     """
-    if not _is_shown():
-        return work()
-    once = _Once(work)
+    shown, queue = _Step(name, marks, attempt_id), _to_show.get()
+    if queue is not None:
+        queue.put(shown)
     try:
-        with tags(*marks):
-            call = _step.with_options(task_run_name=name)
-            state = call(once, attempt_id, return_state=True)
-    except (httpx.HTTPError, PrefectException, Pause, Abort):
-        # The server went away meanwhile, or the run was paused or cancelled there: that is heeded
-        # between two points, and never within one.
-        return once()
-    state.result(raise_on_failure=not once.is_done)  # a bug raises with its traceback
-    return once()
+        result = work()
+    except BaseException as failure:
+        shown.end.set_result(failure)
+        raise
+    shown.end.set_result(None)
+    return result
 
 
-def _is_shown() -> bool:
-    """Whether this is a flow whose Prefect server answers now; its client would wait for it."""
-    api_url = os.environ.get("PREFECT_API_URL")
+@contextmanager
+def steps_shown() -> Iterator[None]:
+    """While the block lasts, its steps are shown as tasks of the flow run that this is."""
     if FlowRunContext.get() is None:
-        return False
-    return api_url is None or answers(api_url)
+        yield
+        return
+    queue: SimpleQueue[_Step | None] = SimpleQueue()
+    show = copy_context().run  # the flow run is known by the context
+    thread = threading.Thread(target=show, args=(_show_all, queue), name="steps", daemon=True)
+    thread.start()
+    token = _to_show.set(queue)
+    try:
+        yield
+    finally:
+        _to_show.reset(token)
+        queue.put(None)
+        thread.join(END_TIMEOUT_S)
+
+
+def _show_all(queue: SimpleQueue[_Step | None]) -> None:
+    while (shown := queue.get()) is not None:
+        try:
+            _show(shown)
+        except (Exception, PrefectSignal) as problem:
+            # The server went away meanwhile, or the run was paused or cancelled there, which is
+            # heeded between two points; whatever it is, a page must never end a measurement.
+            logging.getLogger("pareto.steps").debug("%s is not shown: %s", shown.name, problem)
+
+
+def _show(shown: _Step) -> None:
+    api_url = os.environ.get("PREFECT_API_URL")
+    if api_url is not None and not answers(api_url):  # its client would wait for it
+        return
+    with tags(*shown.marks):
+        show = _task.with_options(task_run_name=shown.name)
+        show(shown.end.result, shown.attempt_id, return_state=True)
+
+
+@task(name="step", cache_policy=NO_CACHE, persist_result=False)
+def _task(end: Callable[[], BaseException | None], attempt_id: int) -> State[Any]:
+    """Ends as the step ended; a failure has its message and no traceback."""
+    _shown_by[attempt_id] = str(task_run.id)
+    failure = end()
+    if failure is None:
+        return Completed()
+    message = hidden(str(failure) or type(failure).__name__, os.environ)
+    return Failed(message=message, data=failure)
