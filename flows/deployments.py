@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from prefect import flow
 from prefect.client.schemas.objects import State
+from prefect.exceptions import Abort
 from prefect.runtime import flow_run
 
 from core.errors import ParetoError
@@ -132,8 +133,14 @@ def _served(
 
     with on_signals(stop):  # within the flow SIGTERM is Prefect's, until we take it
         outcome = ended(work, joins=True)
-    if stop.reason == "SIGTERM" and is_cancelled() is False:  # unknown: perhaps by its user
-        own_pages().label({INTERRUPTED_LABEL: True})  # by its service, which goes on with it
+    if stop.is_signalled:  # by its service
+        is_wanted = is_cancelled()
+        if is_wanted:
+            # The service calls it cancelled once this process is gone. Were it called so before, a
+            # Retry that is pressed meanwhile would be undone.
+            raise Abort("cancelled in Prefect")
+        if is_wanted is False:  # unknown: perhaps by its user
+            own_pages().label({INTERRUPTED_LABEL: True})  # the service ends, and goes on with it
     return outcome
 
 

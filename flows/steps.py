@@ -1,9 +1,9 @@
 """A step of a campaign, shown as a Prefect task, so that the list of tasks reads as a curve.
 
 A step runs in its caller's thread and never waits for Prefect. Another thread shows it: one task
-after the other, each of which begins when Prefect lets it and ends as its step ended. A subflow per
-point would cost 1.5 s and can't be retried alone. Without a flow, or while Prefect's server is
-away, nothing is shown and the step is run all the same.
+after the other, each of which begins and ends as its step does. A subflow per point would cost
+1.5 s and can't be retried alone. Without a flow, or while Prefect's server is away, nothing is
+shown and the step is run all the same.
 """
 
 from __future__ import annotations
@@ -19,12 +19,11 @@ from dataclasses import dataclass, field
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
-from prefect import tags, task
+from prefect import task
 from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import State
-from prefect.context import FlowRunContext
+from prefect.context import FlowRunContext, TaskRunContext
 from prefect.exceptions import PrefectSignal
-from prefect.runtime import task_run
 from prefect.states import Completed, Failed
 
 from core.redact import hidden
@@ -112,15 +111,23 @@ def _show(shown: _Step) -> None:
     api_url = os.environ.get("PREFECT_API_URL")
     if api_url is not None and not answers(api_url):  # its client would wait for it
         return
-    with tags(*shown.marks):
-        show = _task.with_options(task_run_name=shown.name)
-        show(shown.end.result, shown.attempt_id, return_state=True)
+    show = _task.with_options(task_run_name=shown.name)
+    show(shown.end.result, shown.marks, shown.attempt_id, return_state=True)
 
 
 @task(name="step", cache_policy=NO_CACHE, persist_result=False)
-def _task(end: Callable[[], BaseException | None], attempt_id: int) -> State[Any]:
-    """Ends as the step ended; a failure has its message and no traceback."""
-    _shown_by[attempt_id] = str(task_run.id)
+def _task(
+    end: Callable[[], BaseException | None], marks: Collection[str], attempt_id: int
+) -> State[Any]:
+    """Ends as the step ended; a failure has its message and no traceback.
+
+    It begins without tags and ends with them: before a task with tags Prefect's client asks its
+    server for a slot of each, which a busy SQLite turns down, and then waits for seconds.
+    """
+    context = TaskRunContext.get()
+    assert context is not None, "this is a task"
+    context.task_run.tags = sorted(marks)
+    _shown_by[attempt_id] = str(context.task_run.id)
     failure = end()
     if failure is None:
         return Completed()

@@ -18,6 +18,7 @@ class StopRequest:
     def __init__(self) -> None:
         self.reason = ""
         self.at_once = False
+        self.is_signalled = False
         self.asked = threading.Event()
 
     def ask(self, reason: str) -> None:
@@ -45,6 +46,7 @@ def on_signals(stop: StopRequest) -> Iterator[StopRequest]:
     def ask(number: int, _frame: FrameType | None) -> None:
         if stop.at_once:
             raise KeyboardInterrupt
+        stop.is_signalled = True
         stop.ask("Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name)
 
     before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}

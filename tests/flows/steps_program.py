@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 import time
 from typing import Any
@@ -47,6 +46,4 @@ def _raises(failure: Exception, tag: str) -> bool:
 
 
 if __name__ == "__main__":
-    print(json.dumps(campaign(sys.argv[1])), flush=True)
-    if "--at-once" in sys.argv:  # without Prefect's last words, which wait for what it holds back
-        os._exit(0)
+    print(json.dumps(campaign(sys.argv[1])))
