@@ -18,7 +18,6 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import httpx
 import pytest
 
 from tests import keeper
@@ -84,15 +83,17 @@ def service_api_url() -> str:
                 stderr=log,
                 start_new_session=True,
             )
-        _wait_for_deployment(f"{api_url}/deployments/name/campaign/campaign")
+        _wait_for_deployment(api_url, "campaign/campaign")
 
     shared("service", start)
     return api_url
 
 
-def _wait_for_deployment(url: str) -> None:
-    deadline_s = time.monotonic() + _SERVED_WITHIN_S
-    while not httpx.get(url, timeout=30).is_success:
+def _wait_for_deployment(api_url: str, name: str) -> None:
+    from tasks.prefect_api import PrefectApi
+
+    server, deadline_s = PrefectApi(api_url), time.monotonic() + _SERVED_WITHIN_S
+    while server.deployment(name) is None:
         assert time.monotonic() < deadline_s, "the service does not serve campaigns"
         time.sleep(0.3)
 

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from contextlib import closing
 from urllib.parse import urlsplit
 
-import httpx
 import pytest
 
 from core.status import AttemptState
+from tasks.prefect_api import PrefectApi
 from tests.faults.support import Lab, Proxy
 from tests.flows.support import Done, finish, flow_runs, is_alive, kill, wait_until
 
@@ -222,11 +222,8 @@ def test_25_cancelled_in_prefect(shown_lab: Lab) -> None:
         lab.write(run={"stall_timeout_s": 60.0})
         process = started(lab)
         (run,) = flow_runs(lab)
-        httpx.post(
-            f"{lab.prefect_api_url}/flow_runs/{run['id']}/set_state",
-            json={"state": {"type": "CANCELLING"}},
-            timeout=30,
-        ).raise_for_status()
+        cancelling = {"state": {"type": "CANCELLING"}}
+        PrefectApi(lab.prefect_api_url).ask("POST", f"/flow_runs/{run['id']}/set_state", cancelling)
         done = finish(process)
     assert done.code == 130, done
     assert lab.states("c0001") == [(INTERRUPTED, "stop-request")]

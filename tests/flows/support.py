@@ -29,6 +29,7 @@ import flows
 from core.client_config import merged
 from core.records import AttemptRecord, PointRecord, Records, open_records
 from core.status import AttemptState
+from tasks.prefect_api import PrefectApi
 from tasks.rehearsal.process import running_endpoint
 
 T = TypeVar("T")
@@ -369,8 +370,7 @@ def task_runs(api_url: str, flow_run_id: str) -> list[dict[str, Any]]:
 
 
 def _filtered(api_url: str, what: str, wanted: Mapping[str, Any]) -> list[dict[str, Any]]:
-    response = httpx.post(f"{api_url}/{what}/filter", json=dict(wanted), timeout=30)
-    found: list[dict[str, Any]] = response.raise_for_status().json()
+    found: list[dict[str, Any]] = PrefectApi(api_url).ask("POST", f"/{what}/filter", dict(wanted))
     return found
 
 

@@ -11,12 +11,10 @@ import os
 import re
 import socket
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
 from core.errors import SetupError
@@ -70,13 +68,8 @@ def run_id(out: str) -> str:
 
 
 def ask(place: Place, method: str, path: str, body: Any = None) -> Any:
-    """Ask the Prefect server, as its pages do; one whose database is locked is asked again."""
-    for _ in range(5):
-        answer = httpx.request(method, f"{place.prefect_api_url}{path}", json=body, timeout=30)
-        if answer.status_code != httpx.codes.SERVICE_UNAVAILABLE:
-            break
-        time.sleep(1)
-    return answer.raise_for_status().json() if answer.content else None
+    """Ask the Prefect server, as its pages do."""
+    return PrefectApi(place.prefect_api_url).ask(method, path, body)
 
 
 def state(place: Place, run: str) -> tuple[str, str]:

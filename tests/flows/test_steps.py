@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4
 
-import httpx
 import pytest
 
 from flows.steps import step, steps_shown, task_run_of
+from tasks.prefect_api import PrefectApi
 from tests.flows.support import task_runs, wait_until
 
 
@@ -63,11 +63,10 @@ def test_steps_are_tasks_in_their_order(prefect_api_url: str) -> None:
 def held_back(prefect_api_url: str) -> Iterator[str]:
     """A tag of which another task holds the only slot for good."""
     tag = f"held-{uuid4()}"
-    where = f"{prefect_api_url}/v2/concurrency_limits/"
-    limit = {"name": f"tag:{tag}", "limit": 1, "active_slots": 1}
-    httpx.post(where, json=limit, timeout=30).raise_for_status()
+    server, where = PrefectApi(prefect_api_url), "/v2/concurrency_limits/"
+    server.ask("POST", where, {"name": f"tag:{tag}", "limit": 1, "active_slots": 1})
     yield tag
-    httpx.delete(f"{where}tag:{tag}", timeout=30).raise_for_status()
+    server.ask("DELETE", f"{where}tag:{tag}")
 
 
 def test_a_tag_of_which_prefect_lets_no_task_run_holds_up_no_step(

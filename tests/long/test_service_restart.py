@@ -19,6 +19,7 @@ import psutil
 import pytest
 
 from core.status import AttemptState, PointState
+from tasks.prefect_api import PrefectApi
 from tests.flows.support import DECODE_MS, ROOT, Place, finish, kill, wait_until, write_datasets
 
 #: Seconds until a new service must serve: a Prefect server makes its database first.
@@ -43,8 +44,9 @@ class Service:
 
     def run(self, run_id: str) -> str:
         """State of a run."""
-        answer = httpx.get(f"{self.place.prefect_api_url}/flow_runs/{run_id}", timeout=30)
-        return str(answer.raise_for_status().json()["state"]["name"])
+        found = PrefectApi(self.place.prefect_api_url).run(run_id)
+        assert found is not None
+        return found.state_name
 
 
 @contextmanager
