@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from core.curve import Curve, best_by_region, steps, throughput_at
+from core.curve import Curve, best_in, steps, throughput_at
 from core.drift import Difference, DriftRow
 from core.estimate import SECONDS_PER_HOUR, Span
 from core.records.values import AttemptRecord, CampaignRecord, PointRecord
-from core.regions import REGION_NAMES, band_name
 from core.status import AttemptState
 
 
@@ -136,34 +135,26 @@ def took_s(attempt: AttemptRecord, now: float) -> float:
 
 def ratios(curves: Sequence[Curve]) -> dict[str, tuple[Ratio, ...]]:
     """The best of each curve in each region that any has, and over that of the first."""
-    bests = [best_by_region(curve) for curve in curves]
     found = {}
-    for region in REGION_NAMES:
-        cells = [
-            (_known(best.loc[region, "system_tps"]), _known(best.loc[region, "interactivity"]))
-            for best in bests
-        ]
-        if any(tps for tps, _ in cells):
-            base_tps, base_x = cells[0]
-            found[band_name(region)] = tuple(
-                Ratio(tps, _over(tps, base_tps), x, _over(x, base_x)) for tps, x in cells
+    for region, name in curves[0].regions.items():
+        cells = [best_in(curve, region) for curve in curves]
+        if any(tps for _, tps in cells):
+            base_x, base_tps = cells[0]
+            found[name] = tuple(
+                Ratio(tps, _over(tps, base_tps), x, _over(x, base_x)) for x, tps in cells
             )
     return found
 
 
 def at_equal(curves: Sequence[Curve]) -> tuple[AtEqual, ...]:
     """The step functions at each corner of the first one: the same answer speed for every user."""
-    corners = [steps(curve.frame) for curve in curves]
+    corners = [steps(curve.rows) for curve in curves]
     found = []
-    for interactivity in corners[0]["interactivity"]:
+    for interactivity, _ in corners[0]:
         delivered = [throughput_at(other, interactivity) for other in corners]
         cells = tuple((tps, _over(tps, delivered[0])) for tps in delivered)
-        found.append(AtEqual(float(interactivity), cells))
+        found.append(AtEqual(interactivity, cells))
     return tuple(found)
-
-
-def _known(value: object) -> float | None:
-    return float(value) if isinstance(value, float) and value == value else None  # noqa: PLR0124 - NaN
 
 
 def _over(value: float | None, base: float | None) -> float | None:

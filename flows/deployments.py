@@ -125,7 +125,7 @@ def _served(
         if chosen == []:
             return "no failed point, nothing to retry"
         refuse_taken(ready, stop, flow_run.id)
-        found = preflight(ready)
+        found = preflight(ready, chosen)
         if only_checks:
             return f"checked: {len(ready.plan.points)} points can be measured from here"
         session = enter(ready, found, stop.asked)

@@ -19,6 +19,7 @@ from typing import Any
 from prefect.runtime import flow_run
 
 from core import pages as texts
+from core.curve_rows import make_curve
 from core.overview import PointRow, point_rows
 from core.records import AttemptRecord, EventRecord, PointRecord, RecordsUnavailableError
 from core.redact import all_hidden
@@ -131,7 +132,7 @@ class Monitor:
         self._show_plan()
         self._show_progress(points, rows, now, last=last)
         if self.due:
-            self.due = not self._show_results(rows)
+            self.due = not self._show_results(points, rows)
 
     def _is_gap(self, points: tuple[PointRecord, ...]) -> bool:
         """Whether this may be the gap between two clients: pages would take its processor time."""
@@ -199,14 +200,15 @@ class Monitor:
         rows, note = texts.plan_table(plan, costs), texts.plan_note(plan, costs)
         self.planned = self.pages.put(self._key("plan"), "table", rows, note) is not None
 
-    def _show_results(self, rows: list[PointRow]) -> bool:
+    def _show_results(self, points: tuple[PointRecord, ...], rows: list[PointRow]) -> bool:
         """Show result and chart; whether the server took them."""
         name, is_rehearsal = self.view.plan.campaign, self._is_rehearsal
         note = texts.result_note(name, rows, rehearsal=is_rehearsal)
         self._put(self._key("result"), "table", texts.result_table(rows), note)
         if texts.has_chart(rows):
             try:
-                picture = curve_picture(self.view.records, name)
+                curve = make_curve(self.view.records.campaign(name), points)
+                picture = curve_picture(curve)
             except UnreadableError as problem:  # the next point's chart has all that this one lacks
                 self.pages.log(f"no chart: {problem}", level=logging.WARNING)
             else:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from core.campaign import Campaign
-from core.curve import Curve, make_curve
+from core.curve import Curve
+from core.curve_rows import make_curve
 from core.disclosure import curve_of, point_yaml, system_desc, system_power
 from core.drift import Difference, differences
 from core.errors import InputError, ParetoError, SetupError

@@ -104,8 +104,12 @@ class Surroundings:
     identity: Identity
 
 
-def preflight(ready: Prepared) -> Surroundings:
-    """Check datasets, endpoint, client, every point's configuration, and room; start no load.
+def preflight(ready: Prepared, labels: Collection[str] | None = None) -> Surroundings:
+    """Check datasets, endpoint, client, the points' configurations, and room; start no load.
+
+    Args:
+        ready: The campaign.
+        labels: Points to be run, whose configurations the client is to confirm; None: all.
 
     Raises:
         SetupError: what is wrong with the surroundings.
@@ -128,7 +132,7 @@ def preflight(ready: Prepared) -> Surroundings:
     assert client is not None
     assert rows is not None
     _check_stand_in(campaign, client)
-    _validate_all(ready, client)
+    _validate_all(ready, client, labels)
     check_probes(campaign, ready.env)
     identity = read_identity(campaign, ready.env, STEADY_LOOKS)
     return Surroundings(client=client, accuracy_rows=rows, identity=identity)
@@ -252,8 +256,9 @@ def _check_stand_in(campaign: Campaign, client: InstalledClient) -> None:
         )
 
 
-def _validate_all(ready: Prepared, client: InstalledClient) -> None:
-    """Let the client confirm every point's configuration before the first run."""
+def _validate_all(ready: Prepared, client: InstalledClient, labels: Collection[str] | None) -> None:
+    """Let the client confirm configurations before the first run: it takes seconds for each."""
+    points = [point for point in ready.plan.points if labels is None or point.label in labels]
     with tempfile.TemporaryDirectory(prefix="pareto-check-") as folder, _pool() as pool:
 
         def validate(point: Point) -> None:
@@ -262,7 +267,7 @@ def _validate_all(ready: Prepared, client: InstalledClient) -> None:
             config.write_text(text, encoding="utf-8")
             validate_config(client.command, config, ready.env)
 
-        for _ in pool.map(validate, ready.plan.points):
+        for _ in pool.map(validate, points):
             pass
 
 

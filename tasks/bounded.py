@@ -7,10 +7,12 @@ import os
 import selectors
 import signal
 import subprocess
+import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 #: Bytes read at once.
 CHUNK_BYTES = 64 * 1024
@@ -47,23 +49,35 @@ class Ended:
 
 
 def run_bounded(
-    command: Sequence[str], env: Mapping[str, str], bounds: Bounds, cwd: Path | None = None
+    command: Sequence[str],
+    env: Mapping[str, str],
+    bounds: Bounds,
+    cwd: Path | None = None,
+    told: bytes = b"",
 ) -> Ended:
     """Run a command to its end; it and what it started are gone when this returns.
+
+    Args:
+        command: Program and arguments.
+        env: All of its environment.
+        bounds: How long it may take, and how much it may print.
+        cwd: Where it runs; None: here.
+        told: What it reads on its standard input.
 
     Raises:
         OSError, ValueError: it can't be started.
         UnreadableError: it took or printed too much.
     """
-    process = subprocess.Popen(
-        list(command),
-        env=dict(env),
-        cwd=cwd,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-    )
+    with _readable(told) as stdin:
+        process = subprocess.Popen(
+            list(command),
+            env=dict(env),
+            cwd=cwd,
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
     with process:
         try:
             printed, complaints = _both(process, bounds)
@@ -90,6 +104,18 @@ def command_output(command: Sequence[str], env: Mapping[str, str], bounds: Bound
     if ended.code != 0:
         raise UnreadableError(f"ended with exit code {ended.code}, saying {ended.last_line!r}")
     return ended.printed
+
+
+@contextlib.contextmanager
+def _readable(told: bytes) -> Iterator[int | IO[bytes]]:
+    """What a process reads from: a file, which takes any size at once, where a pipe would not."""
+    if not told:
+        yield subprocess.DEVNULL
+        return
+    with tempfile.TemporaryFile() as file:
+        file.write(told)
+        file.seek(0)
+        yield file
 
 
 def _both(process: subprocess.Popen[bytes], bounds: Bounds) -> tuple[bytes, bytes]:

@@ -17,7 +17,7 @@ def curve(campaign: str, *, out: Path | None = None, database: str | None = None
         out: A file that ends with .csv, .parquet or .json; default: print CSV.
         database: Database URL when a name is given.
     """
-    from core.curve import export
+    from core.curve_table import export
     from flows.cli.files import target, write
     from flows.cli.where import find
     from flows.report import find_curve

@@ -42,7 +42,7 @@ def drive(
     campaign = ready.campaign
     refuse_taken(ready, StopRequest())
     print(f"checking {campaign.campaign}: datasets, endpoint, client, configurations, room")
-    found = preflight(ready)
+    found = preflight(ready, points)
     if warning := unverifiable(found.identity):
         print(f"warning: the instance is {warning}")
     stop = StopRequest()

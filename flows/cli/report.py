@@ -21,7 +21,7 @@ def report(campaign: str, *, out: Path | None = None, database: str | None = Non
     from flows.cli.files import target, write
     from flows.cli.where import find
     from flows.report import make_report
-    from tasks.chart import curve_pictures
+    from tasks.drawing import curve_pictures
     from tasks.report import report_page
 
     where = find(campaign, database)

@@ -3,32 +3,27 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from core.curve import Curve, Row
 from core.drift import drift_lines
 from core.estimate import SECONDS_PER_HOUR, Span
 from core.fingerprint import PARTS
 from core.overview import campaign_state, offline_note, point_rows
+from core.point_facts import facts_of, scores_text
 from core.records.values import AttemptRecord, PointRecord
 from core.regions import band_name
 from core.report import Comparison, Report, Spending, Standing, took_s
 from core.status import PointState
 from core.texts import duration_text, hours_text, span_text, time_text
-from tasks.chart import (
-    curve_png,
-    facts_of,
-    hit_name,
-    overlay_svg,
-    rows_of,
-    scores_text,
-)
+from tasks.chart import curve_png, hit_name
+from tasks.drawing import overlay_svg
 
 _HERE = Path(__file__).parent
 #: Sections of a report: id of the heading, text of the link to it.
@@ -47,10 +42,9 @@ def report_page(report: Report, drawing: str) -> str:
 
     Args:
         report: What it tells.
-        drawing: Its curve, as `tasks.chart.curve_pictures` draws it.
+        drawing: Its curve, as `tasks.drawing.curve_pictures` draws it.
     """
     campaign, curve = report.campaign, report.curve
-    rows = list(rows_of(curve))
     return _render(
         "report.html.j2",
         report=report,
@@ -59,12 +53,12 @@ def report_page(report: Report, drawing: str) -> str:
         facts=_facts(report),
         sections=_SECTIONS,
         drawing=Markup(drawing),  # noqa: S704 - ours
-        detail={hit_name(0, row["label"]): _detail(row, "row-") for row in rows},
+        detail={hit_name(0, row["label"]): _detail(row, "row-") for row in curve.rows},
         offline_note=offline_note(point_rows(report.points), campaign.c_max),
-        rows=_table_rows(report, rows),
-        bases=_bases(curve.frame),
+        rows=_table_rows(report),
+        bases=_bases(curve),
         per_user="e2e interactivity" if curve.agentic else "per user",
-        has_power=bool(curve.frame["system_tps_per_kw"].notna().any()),
+        has_power=any(row["system_tps_per_kw"] is not None for row in curve.rows),
         costs=_costs(report.spending, report.left),
         took=lambda attempt: took_s(attempt, report.made_at),
         findings=[(a, finding) for a in report.attempts for finding in a.findings],
@@ -86,7 +80,7 @@ def compare_page(found: Comparison) -> str:
         detail={
             hit_name(index, row["label"]): _detail(row, "", f"{curve.name}: ")
             for index, curve in enumerate(found.curves)
-            for row in rows_of(curve)
+            for row in curve.rows
         },
         ratios=found.ratios,
         at_equal=found.at_equal,
@@ -112,7 +106,7 @@ def status_page(standings: Sequence[Standing], made_at: float) -> str:
 
 def _facts(report: Report) -> list[tuple[str, str]]:
     campaign = report.campaign
-    versions = sorted({v for v in report.curve.frame["client_version"] if v})
+    versions = sorted({row["client_version"] for row in report.curve.rows} - {""})
     states = [point.state for point in report.points]
     return [
         ("state", campaign_state(report.points, campaign.wish)),
@@ -129,9 +123,9 @@ def _facts(report: Report) -> list[tuple[str, str]]:
     ]
 
 
-def _table_rows(report: Report, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _table_rows(report: Report) -> list[dict[str, Any]]:
     """Every planned point by level: what was measured, else why it is missing."""
-    measured = {row["label"]: row for row in rows}
+    measured = {row["label"]: row for row in report.curve.rows}
     found: list[dict[str, Any]] = []
     for planned in point_rows(report.points):
         row = measured.get(planned.label)
@@ -142,12 +136,12 @@ def _table_rows(report: Report, rows: Sequence[Mapping[str, Any]]) -> list[dict[
     return found
 
 
-def _bases(frame: pd.DataFrame) -> list[str]:
+def _bases(curve: Curve) -> list[str]:
     """What numbers are measured over and why, points alike in one line."""
-    return [
-        f"{basis}: {', '.join(labels)} ({why})"
-        for (basis, why), labels in frame.groupby(["basis", "basis_why"])["label"]
-    ]
+    alike: dict[tuple[str, str], list[str]] = {}
+    for row in curve.rows:
+        alike.setdefault((row["basis"], row["basis_why"]), []).append(row["label"])
+    return [f"{basis}: {', '.join(labels)} ({why})" for (basis, why), labels in alike.items()]
 
 
 def _costs(spent: Spending, left: Span | None) -> list[tuple[str, str, str]]:
@@ -171,7 +165,7 @@ def _hours(hours: float | None) -> str:
     return "not known" if hours is None else hours_text(hours)
 
 
-def _detail(row: Mapping[str, Any], row_id: str, before: str = "") -> dict[str, Any]:
+def _detail(row: Row, row_id: str, before: str = "") -> dict[str, Any]:
     """What the script shows of a point."""
     where = f"{row_id}{row['label']}" if row_id else ""
     return {"title": f"{before}{row['label']}", "facts": facts_of(row), "row": where}
@@ -183,7 +177,7 @@ def _detail(row: Mapping[str, Any], row_id: str, before: str = "") -> dict[str, 
 def _entry(standing: Standing) -> dict[str, Any]:
     campaign, curve, points = standing.campaign, standing.curve, standing.points
     picture = None
-    if not curve.points.empty:
+    if curve.placed:
         drawn = curve_png(curve, title=campaign.name, rehearsal=campaign.rehearsal)
         picture = f"data:image/png;base64,{base64.b64encode(drawn).decode()}"
     return {
@@ -235,7 +229,7 @@ def _environment() -> Environment:
 
 
 def _amount(value: Any, decimals: int) -> str:
-    return "–" if value is None or pd.isna(value) else f"{value:,.{decimals}f}"
+    return "–" if value is None else f"{value:,.{decimals}f}"
 
 
 def _over(value: float | None, ratio: float | None) -> str:

@@ -10,7 +10,7 @@ import pytest
 from core.estimate import Span
 from core.report import at_equal, ratios, spending
 from core.status import AttemptState
-from tests.core.test_curve_table import at, curve_of
+from tests.core.test_curve_rows import at, curve_of
 from tests.core.test_overview import attempt, point
 
 

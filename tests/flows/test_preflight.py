@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,7 +11,7 @@ import pytest
 from core.errors import ClientMissingError, SetupError
 from flows.prepare import prepare
 from flows.session import preflight
-from tests.flows.support import Place
+from tests.flows.support import LABELS, ROOT, Place
 
 NOWHERE = "/nowhere/inference-endpoint"
 
@@ -36,3 +38,29 @@ def test_several_problems_are_told_at_once(bare_place: Place) -> None:
     assert not isinstance(problem, ClientMissingError)
     assert NOWHERE in str(problem)
     assert "performance.jsonl" in str(problem)
+
+
+#: A client that notes what it is called with, and then is the stand-in.
+NOTING = """import sys
+import os
+import sys
+from pathlib import Path
+from tasks.rehearsal.client import main
+with Path({log!r}).open("a") as log:
+    log.write(" ".join(sys.argv[1:]) + "\\n")
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize("wanted", [None, ["c0001"], ["c0002", "c0020"]])
+def test_the_client_confirms_what_is_to_be_run(bare_place: Place, wanted: list[str] | None) -> None:
+    """And no other configuration: the official one takes seconds for each."""
+    log, client = bare_place.folder / "calls.txt", bare_place.folder / "noting.py"
+    client.write_text(NOTING.format(log=str(log)))
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with bare_place.endpoint():
+        bare_place.write(client={"command": [sys.executable, str(client)]})
+        preflight(prepare(bare_place.file, environment), wanted)
+    calls = [line.split() for line in log.read_text().splitlines()]
+    confirmed = {Path(call[-1]).stem for call in calls if call[0] == "validate-yaml"}
+    assert confirmed == set(wanted or LABELS)

@@ -11,8 +11,10 @@ import pytest
 
 from core.curve import Curve
 from core.plan import Role
-from tasks.chart import WATERMARK, curve_pictures, curve_png, facts_of, overlay_svg, rows_of
-from tests.core.test_curve_table import at, curve_of
+from core.point_facts import facts_of
+from tasks.chart import WATERMARK, curve_png
+from tasks.drawing import curve_pictures, overlay_svg
+from tests.core.test_curve_rows import at, curve_of
 from tests.curves import MANY, measured
 
 #: Bytes that a page of Prefect can take as a picture.
@@ -59,8 +61,8 @@ def test_a_picture_of_32_points_is_small(many: Curve) -> None:
 def test_every_point_says_its_numbers(many: Curve) -> None:
     """In the order of the levels, focusable, with the very values of the table."""
     said = points_in(drawn(many))
-    assert list(said) == [f"hit-0-{label}" for label in many.frame["label"]]
-    for row in rows_of(many):
+    assert list(said) == [f"hit-0-{row['label']}" for row in many.rows]
+    for row in many.rows:
         assert f"{row['system_tps']:,.1f} tokens/s" in said[f"hit-0-{row['label']}"]
     assert drawn(many).count('tabindex="0"') == 32
 
@@ -126,7 +128,7 @@ def test_curves_over_each_other_keep_their_points(many: Curve) -> None:
 
 
 def test_facts_leave_out_what_is_not_known() -> None:
-    (row,) = rows_of(curve_of(at(4, 100, 50)))
+    (row,) = curve_of(at(4, 100, 50)).rows
     names = [name for name, _ in facts_of(row)]
     assert "per kW" not in names
     assert "accuracy" not in names

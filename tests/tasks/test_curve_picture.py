@@ -4,38 +4,45 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
+from dataclasses import replace
 
 import pytest
 
-from core.curve import make_curve
-from core.records import open_records
+from core.plan import Role
 from tasks.bounded import UnreadableError
 from tasks.chart import curve_png
 from tasks.curve_picture import curve_picture
-from tests.curves import Place
+from tests.core.test_curve_rows import at, curve_of
 
 
-def test_the_picture_is_the_one_of_the_curve_on_record(tmp_path: Path) -> None:
-    place = Place(tmp_path)
-    place.campaign()
-    campaign = place.records.campaign("unit")
-    curve = make_curve(campaign, place.records.points_with_attempts("unit"))
-    wanted = curve_png(curve, title="unit", rehearsal=campaign.rehearsal)
-    assert curve_picture(place.records, "unit") == wanted
+def test_the_picture_is_the_one_of_the_curve() -> None:
+    """With a point that has no place, and one with a score."""
+    offline = at(1000, 400, None, label="offline", role=Role.OFFLINE)
+    scored = at(8, 200, 40, accuracy_scores={"acc": {"score": 0.9}})
+    curve = replace(curve_of(at(4, 100, 50), scored, offline), rehearsal=True)
+    assert curve_picture(curve) == curve_png(curve, title=curve.name, rehearsal=True)
 
 
-def test_what_can_not_be_drawn_is_told_with_its_reason(tmp_path: Path) -> None:
-    records = open_records(f"sqlite:///{tmp_path / 'empty.db'}")
-    with pytest.raises(UnreadableError, match="'unit'"):
-        curve_picture(records, "unit")
+def test_what_can_not_be_drawn_is_told_with_its_reason() -> None:
+    with pytest.raises(UnreadableError, match="'interactivity'"):
+        curve_picture(replace(curve_of(), rows=[{"label": "c0001"}]))
+
+
+def loaded_by(modules: str) -> set[str]:
+    """What of the libraries that take time and memory a process loads with these modules."""
+    heavy = {"pandas", "matplotlib", "sqlalchemy", "prefect", "submission_checker", "pydantic"}
+    program = f"import sys, {modules}; print(*({heavy} & set(sys.modules)))"
+    found = subprocess.run(
+        [sys.executable, "-c", program], check=True, capture_output=True, text=True
+    )
+    return set(found.stdout.split())
 
 
 def test_what_accompanies_a_measurement_does_without_the_libraries_that_draw() -> None:
-    """They would take 110 MB of the client's machine."""
-    heavy = {"pandas", "matplotlib", "numpy"}
-    loaded = f"import sys, flows.cli.drive, flows.deployments; print({heavy} & set(sys.modules))"
-    found = subprocess.run(
-        [sys.executable, "-c", loaded], check=False, capture_output=True, text=True
-    )
-    assert found.stdout == "set()\n", found.stderr
+    """They would take 50 MB of the client's machine for good."""
+    assert not loaded_by("flows.cli.drive, flows.deployments") & {"pandas", "matplotlib"}
+
+
+def test_drawing_does_without_all_that_is_not_drawing() -> None:
+    """It is done once a point, beside a client."""
+    assert loaded_by("tasks.curve_picture, tasks.chart") == {"matplotlib"}

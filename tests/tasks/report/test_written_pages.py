@@ -15,9 +15,9 @@ from core.estimate import Span
 from core.report import Comparison, Report, Standing, at_equal, ratios, spending
 from core.status import AttemptState
 from core.validate import validate
-from tasks.chart import curve_pictures
+from tasks.drawing import curve_pictures
 from tasks.report import compare_page, report_page, status_page
-from tests.core.test_curve_table import PLAN, at, curve_of
+from tests.core.test_curve_rows import PLAN, at, curve_of
 from tests.core.test_overview import INVALID, VALID, attempt, campaign, point
 from tests.recorded import case_of, facts_of, planned_run
 
