@@ -25,8 +25,8 @@ from bench.dead_time import replayable
 from bench.figures import Figure, median_of
 from bench.place import Place, new_endpoint, stamps_of
 from core.records import open_records, upgrade
+from core.records.campaigns import PAGE_SIZE
 from core.records.engine import make_engine, parsed_url
-from core.records.store import PAGE_SIZE
 from core.records.tables import Base
 
 #: Campaigns in a database.

@@ -3,14 +3,10 @@
 Our records are the truth; Prefect only shows it.
 """
 
+from core.records.attempts import AttemptRefusedError, manifest_sha256
 from core.records.engine import RecordsUnavailableError
 from core.records.schema import upgrade
-from core.records.store import (
-    AttemptRefusedError,
-    Records,
-    manifest_sha256,
-    open_records,
-)
+from core.records.store import Records, open_records
 from core.records.tables import Phase, Wish
 from core.records.values import (
     AttemptRecord,

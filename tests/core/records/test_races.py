@@ -15,9 +15,8 @@ import pytest
 from sqlalchemy import inspect
 
 import core
-from core.records import Owner, Records, open_records, upgrade
+from core.records import AttemptRefusedError, Owner, Records, open_records, upgrade
 from core.records.engine import make_engine, parsed_url
-from core.records.store import AttemptRefusedError
 from core.status import AttemptState, IllegalTransitionError
 
 RACERS = 8

@@ -371,7 +371,7 @@ def test_only_the_newest_of_a_system_are_asked(
     records: Records, enter, plan: Plan, owner: Owner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However many campaigns there are, a fixed number of them tells rates and costs."""
-    monkeypatch.setattr("core.records.store.KIN", 2)
+    monkeypatch.setattr("core.records.campaigns.KIN", 2)
     for number in range(4):
         enter(plan=replace(plan, campaign=f"c{number}"), system="box")
         attempt = records.new_attempt(f"c{number}", "c0064", owner=owner)
@@ -380,7 +380,7 @@ def test_only_the_newest_of_a_system_are_asked(
     enter()
     assert records.campaigns_of_system("unit") == ("unit", "c3", "c2")
     assert records.measured_rates("unit") == {}
-    monkeypatch.setattr("core.records.store.KIN", 3)
+    monkeypatch.setattr("core.records.campaigns.KIN", 3)
     assert records.measured_rates("unit")[64].qps == 2.0
 
 
