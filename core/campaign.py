@@ -8,21 +8,17 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal
 from urllib.parse import SplitResult, urlsplit
 
-from pydantic import (
-    Field,
-    StrictBool,
-    StrictInt,
-    StrictStr,
-    field_validator,
-    model_validator,
-)
+from pydantic import Field, StrictBool, StrictInt, StrictStr, field_validator, model_validator
 
+from core.campaign_client import Client
+from core.campaign_datasets import Datasets
 from core.campaign_disclosure import Disclosure
-from core.redact import is_secret_key, looks_secret
-from core.section import Section
+from core.campaign_probes import FingerprintSection
+from core.redact import looks_secret
+from core.section import Level, Name, PositiveInt, Section
 
 #: Model names that the official checker accepts (checker 1.5.3, `point.yaml: model_name`).
 BENCHMARKS = (
@@ -38,65 +34,10 @@ CUSTOM = "custom"
 #: Benchmarks whose points are multi-turn conversations (§3.2; checker `agentic_targets`).
 AGENTIC_BENCHMARKS = ("kimi-k3", "qwen3_6-35b-a3b", "deepseek-v4_1-flash")
 
-#: Datasets of the client's own, which it fetches by name (client at ea33275,
-#: `dataset_manager/predefined`). It ignores the path of an entry that is named like one.
-CLIENT_DATASETS = (
-    "agentic_inference_conversations",
-    "aime25",
-    "bfcl_v4",
-    "cnn_dailymail",
-    "gpqa",
-    "legacy_mlperf_deepseek_r1",
-    "livecodebench",
-    "open_orca",
-    "random",
-    "shopify_product_catalogue",
-    "shopify_product_catalogue_8k",
-    "swe_bench",
-)
-#: What the client calls the timed phase where it needs a dataset's name.
-_TIMED_PHASE = "performance"
-
-#: Keys of the client's YAML that follow from the plan; `client.overrides` may not set them.
-PLANNED_KEYS = (
-    "name",
-    "type",
-    "report_dir",
-    "datasets",
-    "timeout",
-    "audit",
-    "submission_ref",
-    "benchmark_mode",
-    "model_params.name",
-    "model_params.tokenizer_name",
-    "model_params.streaming",
-    "endpoint_config.endpoints",
-    "endpoint_config.api_key",
-    "endpoint_config.api_type",
-    "settings.load_pattern",
-    "settings.runtime",
-    "settings.client.stream_all_chunks",
-    "settings.timeouts.run_timeout_s",
-)
-
-#: Sections of the client's YAML that the plan writes into.
-_CLIENT_SECTIONS = ("model_params", "settings", "settings.client", "endpoint_config")
-
 #: A variable in an address.
 _REFERENCE = re.compile(r"\$\{[^}]*\}")
 #: Name of an environment variable.
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-#: A name that is safe as a folder name and in a Prefect tag.
-_NAME = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$"
-
-#: A dataset's name, `::` and all: the client has presets such as cnn_dailymail::llama3_8b.
-_DATASET_NAME = r"^[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}$"
-
-Name = Annotated[StrictStr, Field(pattern=_NAME)]
-DatasetName = Annotated[StrictStr, Field(pattern=_DATASET_NAME)]
-Number = Annotated[float, Field(strict=True)]
-PositiveInt = Annotated[StrictInt, Field(ge=1)]
-Level = Annotated[StrictInt, Field(ge=1, le=10_000_000)]
 
 
 class Model(Section):
@@ -166,127 +107,6 @@ class Instance(Section):
         le=1_000_000,
         description="Number of accelerators in the instance, for accelerator-hours.",
     )
-
-
-class Dataset(Section):
-    """What both kinds of dataset have in common."""
-
-    path: Path | None = Field(
-        None,
-        description="Dataset file (.jsonl, .json, .csv or .parquet); without one the client"
-        " resolves the name itself (e.g. cnn_dailymail::llama3_8b) and rows is needed.",
-    )
-    name: DatasetName = Field("performance", description="Name in the client's configuration.")
-    rows: PositiveInt | None = Field(
-        None,
-        description="Number of rows; checked against the file before any load. An official"
-        " benchmark has its own.",
-    )
-    settings: dict[str, Any] = Field(
-        default_factory=dict,
-        description="Further keys of the client's dataset entry, e.g. format or parser.",
-    )
-
-    @model_validator(mode="after")
-    def _path_counts(self) -> Self:
-        if self.path is not None and self.name.partition("::")[0] in CLIENT_DATASETS:
-            raise ValueError(
-                "name: is a dataset of the client's own, for which it ignores the path; take"
-                " another name, or remove path"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _size_is_known(self) -> Self:
-        if self.path is None and self.rows is None:
-            raise ValueError("needs a path, or rows if the client resolves the name itself")
-        return self
-
-
-class PerformanceDataset(Dataset):
-    """The dataset of the timed phase."""
-
-
-class Bound(Section):
-    """The accepted range of an accuracy metric."""
-
-    min: Number | None = Field(None, description="Lowest accepted value.")
-    max: Number | None = Field(None, description="Highest accepted value.")
-
-    @model_validator(mode="after")
-    def _bounds_something(self) -> Bound:
-        if self.min is None and self.max is None:
-            raise ValueError("needs min, max or both; without them every score would pass")
-        if self.min is not None and self.max is not None and self.min > self.max:
-            raise ValueError(f"no score is at least {self.min:g} and at most {self.max:g}")
-        return self
-
-
-class AccuracyDataset(Dataset):
-    """A dataset of the scored phase, with ground truths as text."""
-
-    name: DatasetName = Field("accuracy", description="Name in the client's configuration.")
-    scorer: dict[str, Any] = Field(
-        default_factory=dict,
-        description="The client's accuracy_config: eval_method, ground_truth, extractor,"
-        " num_repeats, … Needed, but for the datasets of an official benchmark, whose preset has"
-        " it (docs/presets.md).",
-    )
-    targets: dict[str, Bound | Number] = Field(
-        default_factory=dict,
-        description="Accepted metric values for a custom benchmark: a lower bound or min and max;"
-        " official benchmarks take theirs from the official checker.",
-    )
-
-    @model_validator(mode="after")
-    def _is_scored(self) -> Self:
-        if "scorer" not in self.model_fields_set:
-            raise ValueError(
-                "needs a scorer, the client's accuracy_config; a dataset of an official benchmark"
-                " has one if its name or file name says which it is (docs/presets.md)"
-            )
-        return self
-
-    @field_validator("scorer")
-    @classmethod
-    def _repeats_are_a_count(cls, scorer: dict[str, Any]) -> dict[str, Any]:
-        repeats = scorer.get("num_repeats", 1)
-        if type(repeats) is not int or repeats < 1:
-            raise ValueError("num_repeats: must be a whole number of 1 or more")
-        return scorer
-
-    @property
-    def repeats(self) -> int:
-        """How often each row is scored."""
-        return int(self.scorer.get("num_repeats", 1))
-
-    @property
-    def bounds(self) -> dict[str, tuple[float | None, float | None]]:
-        """Targets as (lowest, highest) accepted value by metric."""
-        return {
-            metric: (bound.min, bound.max) if isinstance(bound, Bound) else (bound, None)
-            for metric, bound in self.targets.items()
-        }
-
-
-class Datasets(Section):
-    """What is sent to the endpoint."""
-
-    performance: PerformanceDataset = Field(description="Dataset of the timed phase.")
-    accuracy: tuple[AccuracyDataset, ...] = Field(
-        (),
-        description="Datasets of the accuracy run, scored at the mandatory points. Default: those"
-        " of an official benchmark; [] for none.",
-    )
-
-    @model_validator(mode="after")
-    def _names_differ(self) -> Datasets:
-        # The client's own dataset may serve both phases under its one name.
-        timed = self.performance.name if self.performance.path is not None else _TIMED_PHASE
-        names = [timed, *(d.name for d in self.accuracy)]
-        if len(set(names)) != len(names):
-            raise ValueError(f"the dataset names must differ, not {', '.join(names)}")
-        return self
 
 
 class Curve(Section):
@@ -419,105 +239,6 @@ class Seeds(Section):
     )
 
 
-class Client(Section):
-    """The official client."""
-
-    command: tuple[StrictStr, ...] = Field(
-        min_length=1,
-        description="The client's command as a list, e.g. [uv, run, --project, ~/endpoints,"
-        " inference-endpoint].",
-    )
-    overrides: dict[str, Any] = Field(
-        default_factory=dict,
-        description="Merged into the client's YAML at every point, e.g. model_params: {…}.",
-    )
-    steady_state_command: tuple[StrictStr, ...] | None = Field(
-        None,
-        min_length=1,
-        description="The client's detector of steady state as a list, e.g. [uv, run, --project,"
-        " ~/endpoints, python, -m, inference_endpoint.metrics.steady_state_diagnostics]. It is"
-        " given a copy of the run folder, and prints JSON or writes steady_state.json into it.",
-    )
-
-    @field_validator("overrides")
-    @classmethod
-    def _overrides_are_free(cls, overrides: dict[str, Any]) -> dict[str, Any]:
-        problems = []
-        for path in _paths(overrides):
-            if is_secret_key(path.rsplit(".", 1)[-1]) and "tokenizer" not in path:
-                problems.append(
-                    f"{path}: looks like a secret; name its variable in endpoint.api_key_env"
-                )
-            if path in PLANNED_KEYS:
-                problems.append(f"{path}: follows from the plan and can't be overridden; remove it")
-            if path in _CLIENT_SECTIONS and not isinstance(_at(overrides, path), dict):
-                problems.append(f"{path}: is a section of the client's YAML; write {path}: {{…}}")
-        if problems:
-            raise ValueError("\n".join(problems))
-        return overrides
-
-
-class Probe(Section):
-    """Something of the user's own that must not change across the curve."""
-
-    name: Name = Field(description="Name of the probe, e.g. driver.")
-    command: tuple[StrictStr, ...] | None = Field(
-        None,
-        min_length=1,
-        description="A command as a list, never through a shell; what it prints is kept.",
-    )
-    http: StrictStr | None = Field(
-        None, pattern=r"^/", description="A path that every URL of the endpoint is asked for."
-    )
-    file: Path | None = Field(None, description="A file; its digest is kept.")
-    timeout_s: Annotated[float, Field(strict=True, gt=0, le=60)] = Field(
-        10.0, description="Longest time that it may take, seconds."
-    )
-    max_bytes: Annotated[StrictInt, Field(ge=1, le=1 << 20)] = Field(
-        65_536, description="Most that it may print or send."
-    )
-    volatile: tuple[StrictStr, ...] = Field(
-        (), description="Patterns (Python's re) of what differs each time; cut out line by line."
-    )
-    identity: StrictBool = Field(
-        False,
-        description="Changes when the server restarts, e.g. a boot time: tells instances apart"
-        " instead of systems.",
-    )
-
-    @model_validator(mode="after")
-    def _asks_one_thing(self) -> Self:
-        if [self.command, self.http, self.file].count(None) != 2:  # noqa: PLR2004 - of three
-            raise ValueError("needs exactly one of command, http and file")
-        return self
-
-    @field_validator("volatile")
-    @classmethod
-    def _patterns_are_patterns(cls, volatile: tuple[str, ...]) -> tuple[str, ...]:
-        for pattern in volatile:
-            try:
-                re.compile(pattern)
-            except re.error as problem:
-                raise ValueError(f"{pattern!r} is no regular expression: {problem}") from None
-        return volatile
-
-
-class FingerprintSection(Section):
-    """What the curve's fingerprint has beside what is always in it."""
-
-    probes: tuple[Probe, ...] = Field(
-        (), description="Further things that must not change: driver, container image, …"
-    )
-
-    @field_validator("probes")
-    @classmethod
-    def _names_differ(cls, probes: tuple[Probe, ...]) -> tuple[Probe, ...]:
-        names = [probe.name for probe in probes]
-        if len(set(names)) != len(names):
-            raise ValueError(f"the probes' names must differ, not {', '.join(names)}")
-        return probes
-
-
 class Records(Section):
     """Where records and run folders lie."""
 
@@ -636,22 +357,3 @@ def _split(url: str) -> SplitResult | None:
     except ValueError:
         return None
     return parts if is_possible else None
-
-
-def _paths(tree: dict[str, Any], prefix: str = "") -> list[str]:
-    """Dotted path of every key in a nested mapping."""
-    found = []
-    for key, value in tree.items():
-        path = f"{prefix}{key}"
-        found.append(path)
-        if isinstance(value, dict):
-            found += _paths(value, path + ".")
-    return found
-
-
-def _at(tree: dict[str, Any], path: str) -> Any:
-    """The value at a dotted path that exists."""
-    value: Any = tree
-    for key in path.split("."):
-        value = value[key]
-    return value

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from core.campaign import Campaign, Dataset
+from core.campaign import Campaign
+from core.campaign_datasets import Dataset
 from core.errors import SetupError
 from core.plan import AGENTIC, MAX_THROUGHPUT, Point
 from core.seeds import SeedSet

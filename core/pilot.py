@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from core.campaign import Campaign, Dataset
+from core.campaign import Campaign
+from core.campaign_datasets import Dataset
 from core.client_config import client_config, merged
 from core.folder import FolderFacts
 from core.plan import CONCURRENCY, Point

@@ -23,13 +23,15 @@ from core.redact import hidden
 from core.retry import Next
 from core.status import AttemptState, PointState
 from flows.alone import alone
-from flows.attempt import Running, take_in, take_in_kept
+from flows.attempt import take_in
 from flows.monitor import monitored
 from flows.pilot import conclude_pilot
 from flows.point import run_point, sized
+from flows.running import Running
 from flows.session import Session, room_for
 from flows.steps import steps_shown
 from flows.stop import StopRequest
+from flows.verdict import take_in_kept
 from flows.wishes import Wishes, heeded, wait_while_paused
 from tasks.owner import owner_lives, was_here
 from tasks.supervise import read_status

@@ -19,21 +19,12 @@ from core.plan import Point
 from core.progress import Phase
 from core.records import Phase as AttemptPhase
 from core.status import AttemptState
-from flows.attempt import (
-    Judge,
-    Running,
-    conclude,
-    configure,
-    ending_client,
-    failing,
-    follow_client,
-    load_s,
-    read_folder,
-    start_client,
-    surroundings,
-)
+from flows.attempt import ending_client, failing
+from flows.client_run import Judge, configure, follow_client, load_s, start_client, surroundings
+from flows.running import Running
 from flows.session import Session
 from flows.stop import StopRequest
+from flows.verdict import conclude, read_folder
 from tasks.owner import this_process
 from tasks.supervise import GuardStatus
 

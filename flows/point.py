@@ -6,8 +6,9 @@ from core.errors import InterruptedByUserError
 from core.estimate import over_budget
 from core.plan import Point
 from core.retry import Next
-from flows.attempt import Running, begin, take_in
+from flows.attempt import begin, take_in
 from flows.pilot import needs_pilot, run_pilot
+from flows.running import Running
 from flows.session import Session, room_for
 from flows.stop import StopRequest
 from flows.system import look_before, record_before, refuse_drift

@@ -9,7 +9,8 @@ from typing import Any
 
 import orjson
 
-from core.campaign import AccuracyDataset, Campaign
+from core.campaign import Campaign
+from core.campaign_datasets import AccuracyDataset
 from core.errors import SetupError
 
 #: Characters of a CSV field: long contexts exceed the 131,072 that Python's reader starts with.

@@ -15,7 +15,8 @@ from typing import Any
 
 import httpx
 
-from core.campaign import Campaign, Probe
+from core.campaign import Campaign
+from core.campaign_probes import Probe
 from core.errors import SetupError
 from core.files import blocks
 from core.fingerprint import canonical

@@ -14,21 +14,9 @@ from sqlalchemy.orm import Session, joinedload
 from core.errors import ParetoError
 from core.files import Manifest
 from core.layout import attempt_path
-from core.records.tables import (
-    AttemptRow,
-    Phase,
-    PointRow,
-    RunFileRow,
-    RunFolderRow,
-)
+from core.records.tables import AttemptRow, Phase, PointRow, RunFileRow, RunFolderRow
 from core.records.transactions import Transactions
-from core.records.values import (
-    AttemptRecord,
-    Facts,
-    Owner,
-    attempt_record,
-    manifest_entry,
-)
+from core.records.values import AttemptRecord, Facts, Owner, attempt_record, manifest_entry
 from core.status import OPEN_STATES, AttemptState, IllegalTransitionError, transition
 
 #: First bytes of what a manifest's digest covers; a new form needs a new number.

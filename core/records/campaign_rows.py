@@ -10,12 +10,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from core.plan import Plan, Point, as_plain
-from core.records.tables import (
-    CampaignRow,
-    PointRow,
-    SeedSetRow,
-    storable,
-)
+from core.records.tables import CampaignRow, PointRow, SeedSetRow, storable
 from core.records.transactions import as_json
 from core.seeds import SeedSet
 

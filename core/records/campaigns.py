@@ -21,13 +21,7 @@ from core.records.campaign_rows import (
     sha256_of,
     update_points,
 )
-from core.records.tables import (
-    AttemptRow,
-    CampaignRow,
-    Phase,
-    PointRow,
-    Wish,
-)
+from core.records.tables import AttemptRow, CampaignRow, Phase, PointRow, Wish
 from core.records.transactions import Transactions, as_json
 from core.records.values import (
     CampaignRecord,

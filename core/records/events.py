@@ -7,15 +7,9 @@ from typing import Any
 
 from sqlalchemy import func, select
 
-from core.records.tables import (
-    CampaignRow,
-    EventRow,
-)
+from core.records.tables import CampaignRow, EventRow
 from core.records.transactions import Transactions
-from core.records.values import (
-    EventRecord,
-    event_record,
-)
+from core.records.values import EventRecord, event_record
 
 #: Events a call.
 EVENTS_LIMIT = 1000

@@ -6,12 +6,7 @@ from sqlalchemy import select
 
 from core.fingerprint import Fingerprint
 from core.records.attempts import AttemptRefusedError
-from core.records.tables import (
-    AttemptRow,
-    FingerprintRow,
-    Phase,
-    PointRow,
-)
+from core.records.tables import AttemptRow, FingerprintRow, Phase, PointRow
 from core.records.transactions import Transactions, as_json
 from core.records.values import (
     CampaignRecord,

@@ -7,15 +7,9 @@ from typing import Any, cast
 
 from sqlalchemy import CursorResult, delete, select, update
 
-from core.records.tables import (
-    LeaseRow,
-)
+from core.records.tables import LeaseRow
 from core.records.transactions import Transactions
-from core.records.values import (
-    LeaseRecord,
-    Owner,
-    lease_record,
-)
+from core.records.values import LeaseRecord, Owner, lease_record
 
 
 class Leases(Transactions):

@@ -17,11 +17,7 @@ from sqlalchemy.orm import Session
 
 from core.errors import InputError
 from core.records.engine import WRITING, RecordsUnavailableError, reported, shown, to_json
-from core.records.tables import (
-    CampaignRow,
-    EventRow,
-    PointRow,
-)
+from core.records.tables import CampaignRow, EventRow, PointRow
 
 #: Calls what begins a transaction, perhaps again and again while the database refuses it.
 Patience = Callable[[Callable[[], Session]], Session]

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from core.campaign import PLANNED_KEYS, Campaign
+from core.campaign import Campaign
+from core.campaign_client import PLANNED_KEYS
 from core.section import Section
 from tests.campaigns import make_campaign
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from core.campaign import FingerprintSection, Probe
+from core.campaign_probes import FingerprintSection, Probe
 
 ONE = "needs exactly one of command, http and file"
 

@@ -10,11 +10,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from core.campaign import Campaign, Section
+from core.campaign import Campaign
 from core.campaign_paths import PATHS
 from core.campaign_yaml import load_campaign
 from core.errors import InputError
 from core.plan import make_plan
+from core.section import Section
 from core.yaml_tree import MAX_BYTES, MAX_DEPTH
 
 CAMPAIGNS = Path(__file__).parents[2] / "campaigns"

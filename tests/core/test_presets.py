@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from submission_checker.models import MIN_QUERY_COUNT
 
 from core import accuracy
-from core.campaign import AGENTIC_BENCHMARKS, BENCHMARKS, CLIENT_DATASETS, Campaign
+from core.campaign import AGENTIC_BENCHMARKS, BENCHMARKS, Campaign
+from core.campaign_datasets import CLIENT_DATASETS
 from core.campaign_yaml import load_campaign
 from core.client_config import client_config, merged
 from core.errors import InputError

@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from core.campaign import Campaign, Probe
+from core.campaign import Campaign
+from core.campaign_probes import Probe
 from core.errors import SetupError
 from core.identity import START_TIME
 from tasks import probe as module
