@@ -36,13 +36,13 @@ def test_11_a_client_that_ignores_interrupt_and_terminate(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The watchdog interrupts, waits the grace, kills; nothing is left."""
-    from flows import attempt
+    from flows import client_run
     from tasks.supervise import GuardSpec
 
     def impatient(**values: object) -> GuardSpec:
         return GuardSpec(**{**values, "grace_s": 0.5})  # type: ignore[arg-type]  # of mixed types
 
-    monkeypatch.setattr(attempt, "GuardSpec", impatient)
+    monkeypatch.setattr(client_run, "GuardSpec", impatient)
     with lab.endpoint():
         lab.write(run={"stall_timeout_s": 1.0})
         lab.run("c0001", PARETO_TEST_FAULT="stubborn")

@@ -127,15 +127,15 @@ def test_records_that_go_away_as_the_client_starts(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The client that just started is not called failed: it goes on and is taken in."""
-    from flows import attempt
+    from flows import client_run
 
-    start, block = attempt.start, ExitStack()
+    start, block = client_run.start, ExitStack()
 
     def start_and_lose(*arguments: Any) -> None:
         start(*arguments)
         block.enter_context(lost(lab))
 
-    monkeypatch.setattr(attempt, "start", start_and_lose)
+    monkeypatch.setattr(client_run, "start", start_and_lose)
     with lab.endpoint():
         lab.write(run={"recovery_timeout_s": 0.5})
         with block:
@@ -148,12 +148,12 @@ def test_records_that_go_away_as_the_client_starts(
 
 def test_a_folder_that_refuses_files(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     """A disk that is full before the client starts is a set-up error with the place named."""
-    from flows import attempt
+    from flows import client_run
 
     def full(path: Path, _content: bytes) -> None:
         raise OSError(errno.ENOSPC, "No space left on device", str(path))
 
-    monkeypatch.setattr(attempt, "write_atomic", full)
+    monkeypatch.setattr(client_run, "write_atomic", full)
     with lab.endpoint():
         lab.write()
         outcome = lab.run("c0001")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from core.records import store
+from core.records import campaigns
 from core.status import AttemptState
 from flows.prepare import prepare
 from flows.session import Surroundings, enter
@@ -61,7 +61,7 @@ def test_the_list_tells_how_each_campaign_stands(
         ("younger", "pending", 0),
         ("curve", "incomplete", 0),
     ]
-    monkeypatch.setattr(store, "PAGE_SIZE", 1)
+    monkeypatch.setattr(campaigns, "PAGE_SIZE", 1)
     first = call(listed, "list", *database(listed)).out
     assert "page 1 of 2; `pareto list --page 2` shows older ones" in first
     assert "curve" in call(listed, "list", "--page", "2", *database(listed)).out

@@ -8,7 +8,7 @@ import pytest
 
 from core.plan import Plan
 from core.records import Owner, Phase, Records
-from core.records import store as module
+from core.records import campaigns as module
 from core.status import AttemptState, PointState
 
 

@@ -28,7 +28,8 @@ from core.records import (
     manifest_sha256,
     open_records,
 )
-from core.records import store as store_module
+from core.records import campaigns as campaigns_module
+from core.records import events as events_module
 from core.records.engine import WRITING, make_engine, parsed_url
 from core.records.tables import CampaignRow, FileName, escaped, storable, unescaped
 from core.seeds import SeedSet
@@ -201,7 +202,7 @@ def test_an_unknown_campaign_is_named_with_those_there(records: Records, enter) 
 def test_campaigns_are_listed_newest_first_by_page(
     records: Records, enter, plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store_module, "PAGE_SIZE", 2)
+    monkeypatch.setattr(campaigns_module, "PAGE_SIZE", 2)
     for name in ("a", "b", "c"):
         enter(plan=replace(plan, campaign=name))
     pages = [[c.name for c in records.campaigns(page)] for page in (1, 2, 3)]
@@ -537,7 +538,7 @@ def test_events_are_read_from_where_the_reader_stopped(
     assert events[-1] == noted
     assert (noted.attempt_id, noted.payload) == (attempt.id, {"text": "hi"})
     assert records.events("unit", after_id=noted.id) == ()
-    monkeypatch.setattr(store_module, "EVENTS_LIMIT", 2)
+    monkeypatch.setattr(events_module, "EVENTS_LIMIT", 2)
     assert records.events("unit") == events[:2]
     assert records.events("unit", after_id=events[1].id) == events[2:]
 
