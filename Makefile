@@ -28,7 +28,8 @@ demo: $(READY)
 	$(BIN)/pareto demo
 
 test: $(READY)
-	$(BIN)/python -m pytest -n 3 --dist worksteal -m "not browser" --cov --cov-report=term --cov-fail-under=95
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder \
+	  -m "not browser" --cov --cov-report=term --cov-fail-under=95
 
 test-long: $(READY)
 	PARETO_TEST_LONG=1 $(BIN)/python -m pytest -n 2 --dist worksteal tests/long

@@ -223,9 +223,13 @@ def _read(content: Any) -> Any:
 
 
 def _read_config(content: Any) -> Any:
-    value, problems = (
-        load_yaml(_bytes("config", content), "file") if content is not None else (0, ())
-    )
+    return None if content is None else deepcopy(_config_in(_bytes("config", content)))
+
+
+@cache
+def _config_in(data: bytes) -> dict[str, Any] | None:
+    """What we read of a configuration; most points have the same in most trees."""
+    value, problems = load_yaml(data, "file")
     return value if isinstance(value, dict) and not problems else None
 
 
@@ -310,7 +314,13 @@ def _events() -> EventFacts:
 def _bytes(name: str, content: Any) -> bytes:
     if isinstance(content, bytes):
         return content
-    return (yaml.safe_dump(content) if name == "config" else json.dumps(content)).encode()
+    plain = json.dumps(content)
+    return _as_yaml(plain) if name == "config" else plain.encode()
+
+
+@cache
+def _as_yaml(plain: str) -> bytes:
+    return yaml.safe_dump(json.loads(plain)).encode()
 
 
 # --- What the official checker says of the tree --------------------------------------------------
