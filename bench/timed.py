@@ -60,23 +60,32 @@ class Stopwatch:
 def attach(watch: Stopwatch) -> None:
     """Put the stopwatch at the steps of a point."""
     from core.records import Records  # noqa: PLC0415 - Prefect reads its settings when imported
-    from flows import attempt, point, steps, system  # noqa: PLC0415 - slow; timed from here
+    from flows import (  # noqa: PLC0415 - slow; timed from here
+        attempt,
+        client_run,
+        point,
+        running,
+        steps,
+        system,
+        verdict,
+    )
 
     places = (
         (attempt, "follow_client", "notice the end"),
-        (attempt, "start", "start the guard"),
-        (attempt, "collect", "read and hash"),
-        (attempt, "make_read_only", "read and hash"),
-        (attempt, "validate", "validate"),
         (attempt, "configure", "configure"),
-        (attempt, "write_atomic", "configure"),
+        (client_run, "start", "start the guard"),
+        (verdict, "collect", "read and hash"),
+        (verdict, "make_read_only", "read and hash"),
+        (verdict, "validate", "validate"),
+        (verdict, "write_atomic", "record"),
         (point, "_await_endpoint", "preflight"),
         (point, "room_for", "preflight"),
         (system, "look", "fingerprint"),
     )
     for module, name, what in places:
         setattr(module, name, watch.timed(what, getattr(module, name)))
-    for name, method in vars(Records).items():
+    for name in dir(Records):
+        method = getattr(Records, name)
         if callable(method) and not name.startswith("_"):
             setattr(Records, name, watch.timed("record", method))
     shown: Callable[..., Any] = steps.step
@@ -84,7 +93,7 @@ def attach(watch: Stopwatch) -> None:
     def step(name: str, marks: set[str], work: Callable[[], Any], *more: Any) -> Any:
         return watch.timed("Prefect", shown)(name, marks, watch.timed(ELSE, work), *more)
 
-    setattr(attempt, "step", step)  # noqa: B010 - the name that an attempt calls; typed otherwise
+    setattr(running, "step", step)  # noqa: B010 - the name that an attempt calls; typed otherwise
 
 
 def main() -> None:

@@ -23,7 +23,7 @@ class Look:
 
     at_s: float
     cpu_s: float
-    rss_bytes: int
+    pss_bytes: int  # resident; pages that processes share in equal parts
 
 
 @dataclass
@@ -33,7 +33,7 @@ class Watched:
     looks: dict[str, list[Look]] = field(default_factory=dict)
 
     def cpu_share(self, name: str, within: list[tuple[float, float]]) -> float:
-        """Processor time of a process over the time of the spans that lie within others."""
+        """Processor time of a process over the time of spans."""
         cpu_s = wall_s = 0.0
         for began_s, ended_s in within:
             inside = [k for k in self.looks.get(name, []) if began_s <= k.at_s <= ended_s]
@@ -42,20 +42,28 @@ class Watched:
                 wall_s += inside[-1].at_s - inside[0].at_s
         return cpu_s / wall_s if wall_s else 0.0
 
+    def cpu_share_at(self, name: str, within: list[tuple[float, float]], span_s: float) -> float:
+        """The same if the spans were so long, each going on as its second half does."""
+        halves = [((began_s + ended_s) / 2, ended_s) for began_s, ended_s in within]
+        steady, share = self.cpu_share(name, halves), self.cpu_share(name, within)
+        measured_s = sum(ended_s - began_s for began_s, ended_s in within) / len(within)
+        return steady + (share - steady) * measured_s / span_s
+
     def most_memory_mb(self, name: str) -> float:
-        """The most resident memory of a process."""
-        return max((k.rss_bytes for k in self.looks.get(name, [])), default=0) / MB
+        """The most memory of a process."""
+        return max((k.pss_bytes for k in self.looks.get(name, [])), default=0) / MB
 
 
 def look_at(pid: int) -> Look | None:
     """A process now; None: it is gone."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+        rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
     except (OSError, IndexError):
         return None
     cpu_s = (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK")
-    return Look(now_s(), cpu_s, pages * os.sysconf("SC_PAGE_SIZE"))
+    kb = next((line.split()[1] for line in rollup.splitlines() if line.startswith("Pss:")), "0")
+    return Look(now_s(), cpu_s, int(kb) * 1024)
 
 
 def children(of: int, marked: str) -> list[int]:
@@ -86,8 +94,8 @@ def watched(pids: Callable[[], dict[str, list[int]]]) -> Iterator[Watched]:
                 spent = gone.setdefault(name, {})
                 looks = {pid: look for pid in wanted if (look := look_at(pid))}
                 spent |= {pid: look.cpu_s for pid, look in looks.items()}
-                rss_bytes = sum(look.rss_bytes for look in looks.values())
-                look = Look(now_s(), sum(spent.values()), rss_bytes)
+                pss_bytes = sum(look.pss_bytes for look in looks.values())
+                look = Look(now_s(), sum(spent.values()), pss_bytes)
                 seen.looks.setdefault(name, []).append(look)
 
     thread = threading.Thread(target=watch, daemon=True)

@@ -13,7 +13,7 @@ from typing import Any
 #: A valid point; `core.curve_table` has its columns. None: not known, or it does not apply.
 Row = Mapping[str, Any]
 #: Where a point is: interactivity and system throughput, both in tokens/s; None: it has none.
-Place = tuple[float | None, float | None]
+Position = tuple[float | None, float | None]
 #: Standing of a point: no other has both quantities at least as high, but for those with the very
 #: same two (tied); another has (dominated); it has no interactivity (a dedicated Offline run).
 FRONTIER, TIED, DOMINATED, OFFLINE = "frontier", "tied", "dominated", "offline"
@@ -38,10 +38,10 @@ class Curve:
         return sorted(found, key=lambda row: (row["interactivity"], row["system_tps"] or 0.0))
 
 
-def standings(places: Sequence[Place]) -> list[str]:
+def standings(places: Sequence[Position]) -> list[str]:
     """The standing of each point."""
-    known = [place for place in places if None not in place]
-    return [OFFLINE if None in place else _standing(place, known) for place in places]
+    known = [(x, y) for x, y in places if x is not None and y is not None]
+    return [OFFLINE if x is None or y is None else _standing((x, y), known) for x, y in places]
 
 
 def steps(rows: Iterable[Row]) -> list[tuple[float, float]]:
@@ -59,7 +59,7 @@ def throughput_at(corners: Iterable[tuple[float, float]], interactivity: float) 
     return next((tps for x, tps in corners if x >= interactivity), None)
 
 
-def best_in(curve: Curve, region: str) -> Place:
+def best_in(curve: Curve, region: str) -> Position:
     """Highest interactivity and highest throughput in a region; None where it has no point."""
     inside = [row for row in curve.placed if row["region"] == region]
     return highest(inside, "interactivity"), highest(inside, "system_tps")
@@ -70,11 +70,8 @@ def highest(rows: Iterable[Row], column: str) -> float | None:
     return max((row[column] for row in rows if row[column] is not None), default=None)
 
 
-def _standing(place: Place, places: Sequence[Place]) -> str:
-    if any(_is_as_good(other, place) and other != place for other in places):
+def _standing(place: tuple[float, float], places: Sequence[tuple[float, float]]) -> str:
+    x, y = place
+    if any(other[0] >= x and other[1] >= y and other != place for other in places):
         return DOMINATED
     return TIED if places.count(place) > 1 else FRONTIER
-
-
-def _is_as_good(other: Any, place: Any) -> bool:
-    return bool(other[0] >= place[0] and other[1] >= place[1])

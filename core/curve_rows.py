@@ -105,8 +105,8 @@ def _row(
         "interactivity": e2e if point.load_pattern == AGENTIC else per_user,
         "ttft_p90_ms": None if is_offline else metrics.get("ttft_ms", {}).get("90"),
         "tpot_p90_ms": tpot_p90_ms,
-        "system_tps_per_kw": round(tps / kw, _PER_KW_DECIMALS) if tps and kw else None,
         "tps_utilization": None,  # system_tps over the curve's highest: known of all together
+        "system_tps_per_kw": round(tps / kw, _PER_KW_DECIMALS) if tps and kw else None,
         "standing": "",
         "basis": basis.name,
         "basis_why": basis.why,

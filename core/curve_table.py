@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import math
 from collections.abc import Callable
+from typing import Any
 
 import pandas as pd
 
@@ -78,7 +80,8 @@ def _parquet(curve: Curve) -> bytes:
 
 def _json(curve: Curve) -> bytes:
     rows = [
-        {name: row[name] for name in COLUMNS} | {"scores": json.loads(row["scores"] or "{}")}
+        {name: _plain(row[name]) for name in COLUMNS}
+        | {"scores": json.loads(row["scores"] or "{}")}
         for row in curve.rows
     ]
     document = {
@@ -91,6 +94,11 @@ def _json(curve: Curve) -> bytes:
         "notes": list(curve.notes),
     }
     return json.dumps(document, indent=2).encode() + b"\n"
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON has it: without NaN and infinity."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 _FORMS: dict[str, Callable[[Curve], bytes]] = {".csv": _csv, ".parquet": _parquet, ".json": _json}

@@ -1,4 +1,4 @@
-"""What every section of the campaign file has in common."""
+"""What every section of the campaign file has in common, and the types of their fields."""
 
 from __future__ import annotations
 

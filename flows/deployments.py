@@ -127,7 +127,8 @@ def _served(
         refuse_taken(ready, stop, flow_run.id)
         found = preflight(ready, chosen)
         if only_checks:
-            return f"checked: {len(ready.plan.points)} points can be measured from here"
+            count = len(ready.plan.points if chosen is None else set(chosen))
+            return f"checked: {count} points can be measured from here"
         session = enter(ready, found, stop.asked)
         return run_campaign(session, stop, chosen, calibrate=calibrate)
 

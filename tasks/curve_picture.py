@@ -40,9 +40,9 @@ def curve_picture(curve: Curve) -> bytes:
 
 def main() -> None:
     """Print the picture of the curve that stands on the standard input."""
+    os.nice(_NICENESS)  # first: most of the work is to load what draws
     from tasks.chart import curve_png  # noqa: PLC0415 - the orchestrator is to do without
 
-    os.nice(_NICENESS)
     curve = Curve(**json.load(sys.stdin))
     sys.stdout.buffer.write(curve_png(curve, title=curve.name, rehearsal=curve.rehearsal))
 

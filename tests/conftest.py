@@ -55,7 +55,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with whole campaigns: then no worker is left with a long test when the others end."""
-    items.sort(key=lambda item: item.path.parent.name in ("core", "records"))
+    items.sort(key=lambda item: item.path.is_relative_to(_REPOSITORY / "tests" / "core"))
 
 
 @pytest.fixture(scope="session")

@@ -92,7 +92,7 @@ def service_api_url() -> str:
 def _wait_for_deployment(api_url: str, name: str) -> None:
     from tasks.prefect_api import PrefectApi
 
-    server, deadline_s = PrefectApi(api_url), time.monotonic() + _SERVED_WITHIN_S
+    server, deadline_s = PrefectApi(api_url, timeout_s=30.0), time.monotonic() + _SERVED_WITHIN_S
     while server.deployment(name) is None:
         assert time.monotonic() < deadline_s, "the service does not serve campaigns"
         time.sleep(0.3)

@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session, selectinload
 
 from core.errors import InputError
 from core.plan import Plan, as_plain
+from core.records.attempts import AttemptRefusedError
 from core.records.campaign_rows import (
     add_points,
     changed_campaign,
@@ -32,7 +33,7 @@ from core.records.values import (
     state_of_point,
 )
 from core.sizing import Rate
-from core.status import AttemptState
+from core.status import OPEN_STATES, AttemptState
 
 #: Campaigns a page.
 PAGE_SIZE = 50
@@ -207,6 +208,26 @@ class Campaigns(Transactions):
             campaign = self._campaign_row(session, name)
             kin = select(CampaignRow.name).where(CampaignRow.id.in_(_kin(session, campaign)))
             return (name, *session.scalars(kin.order_by(CampaignRow.id.desc())))
+
+    def rebase(self, name: str, reason: str) -> CampaignRecord:
+        """Begin the curve anew: attempts so far are kept, and no longer of it.
+
+        Raises:
+            AttemptRefusedError: an attempt is open.
+        """
+        with self._write() as session:
+            campaign = self._campaign_row(session, name)
+            points = session.scalars(select(PointRow).filter_by(campaign_id=campaign.id)).all()
+            for attempt in (attempt for point in points for attempt in point.attempts):
+                if attempt.state in OPEN_STATES:
+                    raise AttemptRefusedError(
+                        f"{attempt.point.label} attempt {attempt.number} of {name} is"
+                        f" {attempt.state}; `pareto run` it to its end first"
+                    )
+            campaign.baseline += 1
+            payload = {"baseline": campaign.baseline, "reason": reason}
+            self._log(session, campaign.id, "campaign.rebased", payload)
+            return campaign_record(campaign)
 
     def relocate(self, name: str, runs_folder: Path) -> CampaignRecord:
         """Record that a campaign's run folders lie in another place now."""

@@ -18,7 +18,7 @@ from core.records.transactions import Patience
 
 
 class Records(Campaigns, Attempts, Fingerprints, Leases, Events):
-    """The records database, each of its tables in a module. May be shared by threads."""
+    """The records database; each base has the methods of one topic. May be shared by threads."""
 
 
 def open_records(

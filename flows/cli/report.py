@@ -21,14 +21,14 @@ def report(campaign: str, *, out: Path | None = None, database: str | None = Non
     from flows.cli.files import target, write
     from flows.cli.where import find
     from flows.report import make_report
-    from tasks.drawing import curve_pictures
+    from tasks.chart_svg import svg_and_png
     from tasks.report import report_page
 
     where = find(campaign, database)
     page = target(out or Path(f"{where.name}-report.html"), ".html")
     made = make_report(where.records, where.name, os.environ)
     title, rehearsal = made.campaign.name, made.campaign.rehearsal
-    pictures = curve_pictures(made.curve, title=title, rehearsal=rehearsal)
+    pictures = svg_and_png(made.curve, title=title, rehearsal=rehearsal)
     write(page, report_page(made, pictures.svg).encode())
     write(page.with_suffix(".svg"), pictures.svg.encode())
     write(page.with_suffix(".png"), pictures.png)

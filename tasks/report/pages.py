@@ -23,7 +23,7 @@ from core.report import Comparison, Report, Spending, Standing, took_s
 from core.status import PointState
 from core.texts import duration_text, hours_text, span_text, time_text
 from tasks.chart import curve_png, hit_name
-from tasks.drawing import overlay_svg
+from tasks.chart_svg import overlay_svg
 
 _HERE = Path(__file__).parent
 #: Sections of a report: id of the heading, text of the link to it.
@@ -42,7 +42,7 @@ def report_page(report: Report, drawing: str) -> str:
 
     Args:
         report: What it tells.
-        drawing: Its curve, as `tasks.drawing.curve_pictures` draws it.
+        drawing: Its curve, as `tasks.chart_svg.svg_and_png` draws it.
     """
     campaign, curve = report.campaign, report.curve
     return _render(

@@ -12,7 +12,7 @@ from core.curve import (
     OFFLINE,
     TIED,
     Curve,
-    Place,
+    Position,
     Row,
     best_in,
     standings,
@@ -131,7 +131,7 @@ def rows_at(*places: tuple[float, float]) -> list[Row]:
 
 def test_ties_and_dominated_points_are_told_apart() -> None:
     """A point with one quantity equal and the other lower is dominated, not tied."""
-    places: list[Place] = [
+    places: list[Position] = [
         (10.0, 300.0),
         (20.0, 200.0),
         (20.0, 200.0),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 from pathlib import Path
 
 import pandas as pd
@@ -29,9 +30,16 @@ def test_every_form_holds_the_same_table() -> None:
             assert read_back[column].tolist() == table(curve)[column].tolist(), (suffix, column)
 
 
+def test_every_column_is_one_of_the_rows() -> None:
+    """In the same order: neither knows a column that the other does not."""
+    (row,) = curve_of(point(VALID)).rows
+    assert list(row) == list(COLUMNS)
+
+
 def test_json_has_steps_and_version_and_no_nan() -> None:
-    text = export(curve_of(at(4, 100, 50)), ".json")
+    text = export(curve_of(at(4, 100, 50, e2e_avg_interactivity=math.inf)), ".json")
     assert b"NaN" not in text
+    assert b"Infinity" not in text
     document = json.loads(text)
     assert document["version"] == 1
     assert document["steps"] == [{"interactivity": 50.0, "system_tps": 100.0}]

@@ -11,9 +11,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from core.status import AttemptState
-from tasks.prefect_api import PrefectApi
 from tests.faults.support import Lab, Proxy
-from tests.flows.support import Done, finish, flow_runs, is_alive, kill, wait_until
+from tests.flows.support import Done, finish, flow_runs, is_alive, kill, prefect, wait_until
 
 INTERRUPTED, RUNNING, VALID = AttemptState.INTERRUPTED, AttemptState.RUNNING, AttemptState.VALID
 
@@ -223,7 +222,7 @@ def test_25_cancelled_in_prefect(shown_lab: Lab) -> None:
         process = started(lab)
         (run,) = flow_runs(lab)
         cancelling = {"state": {"type": "CANCELLING"}}
-        PrefectApi(lab.prefect_api_url).ask("POST", f"/flow_runs/{run['id']}/set_state", cancelling)
+        prefect(lab.prefect_api_url).ask("POST", f"/flow_runs/{run['id']}/set_state", cancelling)
         done = finish(process)
     assert done.code == 130, done
     assert lab.states("c0001") == [(INTERRUPTED, "stop-request")]

@@ -45,6 +45,14 @@ ROWS, SCORED_ROWS = 8, 36
 #: Milliseconds that a request takes: prefill, and one decode step for each further token.
 PREFILL_MS, DECODE_MS, TOKENS = 20, 20, 5
 REQUEST_S = (PREFILL_MS + DECODE_MS * (TOKENS - 1)) / 1000
+#: A client that notes what it is called with, and then is the stand-in.
+NOTING = """import sys
+from pathlib import Path
+from tasks.rehearsal.client import main
+with Path({log!r}).open("a") as log:
+    log.write(" ".join(sys.argv[1:]) + "\\n")
+sys.exit(main())
+"""
 #: The highest level, and the levels in run order.
 C_MAX = 33
 LABELS = ("c0033", "c0001", "c0020", "c0009", "c0003", "c0006", "c0002")
@@ -151,6 +159,17 @@ class Place:
     def file(self) -> Path:
         """The campaign file."""
         return self.folder / "campaign.yaml"
+
+    def noting_client(self) -> list[str]:
+        """Command of a client that notes its calls in this place."""
+        client, log = self.folder / "noting.py", self.folder / "calls.txt"
+        client.write_text(NOTING.format(log=str(log)))
+        return [sys.executable, str(client)]
+
+    def confirmed(self) -> list[str]:
+        """The points whose configurations that client was asked to confirm, in any order."""
+        calls = [line.split() for line in (self.folder / "calls.txt").read_text().splitlines()]
+        return [Path(call[-1]).stem for call in calls if call[0] == "validate-yaml"]
 
     @property
     def data(self) -> Path:
@@ -360,6 +379,12 @@ def flow_runs(place: Place) -> list[dict[str, Any]]:
     return [run for run in found if run["parameters"]["campaign"] == str(place.file)]
 
 
+def prefect(api_url: str) -> PrefectApi:
+    """The Prefect server, which a busy machine makes slow; one whose database is locked is asked
+    again."""
+    return PrefectApi(api_url, timeout_s=60.0)
+
+
 def task_runs(api_url: str, flow_run_id: str) -> list[dict[str, Any]]:
     """Prefect's tasks of a run in the order in which they began."""
     wanted = {
@@ -370,7 +395,7 @@ def task_runs(api_url: str, flow_run_id: str) -> list[dict[str, Any]]:
 
 
 def _filtered(api_url: str, what: str, wanted: Mapping[str, Any]) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = PrefectApi(api_url).ask("POST", f"/{what}/filter", dict(wanted))
+    found: list[dict[str, Any]] = prefect(api_url).ask("POST", f"/{what}/filter", dict(wanted))
     return found
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 
 import pytest
@@ -40,27 +39,11 @@ def test_several_problems_are_told_at_once(bare_place: Place) -> None:
     assert "performance.jsonl" in str(problem)
 
 
-#: A client that notes what it is called with, and then is the stand-in.
-NOTING = """import sys
-import os
-import sys
-from pathlib import Path
-from tasks.rehearsal.client import main
-with Path({log!r}).open("a") as log:
-    log.write(" ".join(sys.argv[1:]) + "\\n")
-sys.exit(main())
-"""
-
-
 @pytest.mark.parametrize("wanted", [None, ["c0001"], ["c0002", "c0020"]])
 def test_the_client_confirms_what_is_to_be_run(bare_place: Place, wanted: list[str] | None) -> None:
     """And no other configuration: the official one takes seconds for each."""
-    log, client = bare_place.folder / "calls.txt", bare_place.folder / "noting.py"
-    client.write_text(NOTING.format(log=str(log)))
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     with bare_place.endpoint():
-        bare_place.write(client={"command": [sys.executable, str(client)]})
+        bare_place.write(client={"command": bare_place.noting_client()})
         preflight(prepare(bare_place.file, environment), wanted)
-    calls = [line.split() for line in log.read_text().splitlines()]
-    confirmed = {Path(call[-1]).stem for call in calls if call[0] == "validate-yaml"}
-    assert confirmed == set(wanted or LABELS)
+    assert sorted(bare_place.confirmed()) == sorted(wanted or LABELS)

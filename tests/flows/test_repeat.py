@@ -21,11 +21,13 @@ NAME = "test-repeat"
 
 @dataclass(frozen=True)
 class Story:
-    """The place, and how each step ended with the requests that the endpoint had seen by then."""
+    """The place; how each step ended, with the requests that the endpoint had seen by then, and the
+    points whose configurations the client confirmed in it."""
 
     place: Place
     steps: dict[str, Done]
     requests: dict[str, int]
+    confirmed: dict[str, list[str]]
 
 
 def play(folder: Path, prefect_api_url: str) -> None:
@@ -35,23 +37,29 @@ def play(folder: Path, prefect_api_url: str) -> None:
     steps: dict[str, Any] = {}
 
     def note(step: str, done: Done) -> None:
-        steps[step] = {"done": asdict(done), "requests": len(place.requests())}
+        before = sum(len(noted["confirmed"]) for noted in steps.values())
+        steps[step] = {
+            "done": asdict(done),
+            "requests": len(place.requests()),
+            "confirmed": place.confirmed()[before:],
+        }
 
     with place.endpoint():
         # The first point is sized by far too low a rate; one request of the second fails.
         run = {"order": "descending", "duration_margin": 1.25, "expected_qps": {9: 0.5}}
-        scale = {"time_scale": 0.002}
-        place.write(run={**run, "retries": 1}, rehearsal=scale)
+        same: dict[str, Any] = {"rehearsal": {"time_scale": 0.002}}
+        same["client"] = {"command": place.noting_client()}
+        place.write(run={**run, "retries": 1}, **same)
         process = place.start("run", place.file, "--points", "9,1")
         place.wait_for_attempt("c0001")
         place.set_faults(error_next=1)
         note("run", finish(process))
 
         altered: dict[str, Any] = {"curve": {"c_max": 34}, "model": {"tokenizer": "words"}}
-        place.write(run=run, rehearsal=scale, **altered)
+        place.write(run=run, **same, **altered)
         note("altered", place.pareto("run", place.file, "--points", "1"))
 
-        place.write(run=run, rehearsal=scale)
+        place.write(run=run, **same)
         place.set_faults(error_next=1)
         note("harmless", place.pareto("run", place.file, "--points", "2"))
 
@@ -70,6 +78,7 @@ def story(prefect_api_url: str) -> Story:
         Place(folder, prefect_api_url, NAME),
         {name: Done(**step["done"]) for name, step in steps.items()},
         {name: step["requests"] for name, step in steps.items()},
+        {name: step["confirmed"] for name, step in steps.items()},
     )
 
 
@@ -102,6 +111,13 @@ def test_points_limits_what_is_run(story: Story) -> None:
     for label, point in story.place.points().items():
         assert bool(point.attempts) == (label in ("c0001", "c0009", "c0002"))
         assert (label in done.err) == (label not in ("c0001", "c0009"))
+
+
+def test_the_client_confirms_only_what_is_run_or_retried(story: Story) -> None:
+    """It takes seconds for each configuration."""
+    found = {step: sorted(labels) for step, labels in story.confirmed.items() if labels}
+    assert found["run"] == ["c0001", "c0009"]
+    assert found["harmless"] == found["retry"] == ["c0002"]
 
 
 def test_a_changed_file_under_the_same_name_is_refused(story: Story) -> None:

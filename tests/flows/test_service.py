@@ -21,9 +21,8 @@ from core.errors import SetupError
 from core.status import AttemptState, PointState
 from flows.prepare import prepare
 from flows.submission import submit as submit_campaign
-from tasks.prefect_api import PrefectApi
 from tests import session
-from tests.flows.support import Place, finish, task_runs, wait_until, write_datasets
+from tests.flows.support import Place, finish, prefect, task_runs, wait_until, write_datasets
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +68,7 @@ def run_id(out: str) -> str:
 
 def ask(place: Place, method: str, path: str, body: Any = None) -> Any:
     """Ask the Prefect server, as its pages do."""
-    return PrefectApi(place.prefect_api_url).ask(method, path, body)
+    return prefect(place.prefect_api_url).ask(method, path, body)
 
 
 def state(place: Place, run: str) -> tuple[str, str]:
@@ -251,7 +250,7 @@ def test_a_path_that_only_the_submitting_machine_has_is_named(
     here = {**os.environ, "ONLY_HERE": "performance.jsonl"}
     ready = prepare(written.file, here)
     monkeypatch.setattr(socket, "gethostname", lambda: "another-machine")
-    api = PrefectApi(written.prefect_api_url)
+    api = prefect(written.prefect_api_url)
     with pytest.raises(SetupError, match=r"/nowhere/performance\.jsonl"):
         submit_campaign(api, ready, None)
     runs = api.runs(tags=[f"campaign:{written.name}"])

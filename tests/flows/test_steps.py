@@ -13,8 +13,7 @@ from uuid import uuid4
 import pytest
 
 from flows.steps import step, steps_shown, task_run_of
-from tasks.prefect_api import PrefectApi
-from tests.flows.support import task_runs, wait_until
+from tests.flows.support import prefect, task_runs, wait_until
 
 
 def outcome(api_url: str, tag: str) -> dict[str, Any]:
@@ -63,7 +62,7 @@ def test_steps_are_tasks_in_their_order(prefect_api_url: str) -> None:
 def held_back(prefect_api_url: str) -> Iterator[str]:
     """A tag of which another task holds the only slot for good."""
     tag = f"held-{uuid4()}"
-    server, where = PrefectApi(prefect_api_url), "/v2/concurrency_limits/"
+    server, where = prefect(prefect_api_url), "/v2/concurrency_limits/"
     server.ask("POST", where, {"name": f"tag:{tag}", "limit": 1, "active_slots": 1})
     yield tag
     server.ask("DELETE", f"{where}tag:{tag}")

@@ -19,8 +19,16 @@ import psutil
 import pytest
 
 from core.status import AttemptState, PointState
-from tasks.prefect_api import PrefectApi
-from tests.flows.support import DECODE_MS, ROOT, Place, finish, kill, wait_until, write_datasets
+from tests.flows.support import (
+    DECODE_MS,
+    ROOT,
+    Place,
+    finish,
+    kill,
+    prefect,
+    wait_until,
+    write_datasets,
+)
 
 #: Seconds until a new service must serve: a Prefect server makes its database first.
 SERVED_WITHIN_S = 300.0
@@ -44,7 +52,7 @@ class Service:
 
     def run(self, run_id: str) -> str:
         """State of a run."""
-        found = PrefectApi(self.place.prefect_api_url).run(run_id)
+        found = prefect(self.place.prefect_api_url).run(run_id)
         assert found is not None
         return found.state_name
 

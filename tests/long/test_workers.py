@@ -19,9 +19,8 @@ import pytest
 
 from core.records import Records, open_records, upgrade
 from core.status import AttemptState, PointState
-from tasks.prefect_api import PrefectApi
 from tasks.prefect_server import SETTINGS, answers, find_or_start, stop_server
-from tests.flows.support import LABELS, SCORED_ROWS, Place, wait_until
+from tests.flows.support import LABELS, SCORED_ROWS, Place, prefect, wait_until
 from tests.postgres import Postgres, free_port, running_postgres
 
 #: What every preflight asks.
@@ -107,13 +106,13 @@ class Bench(Place):
 
     def is_served(self, instance: str) -> bool:
         """Whether runs can be submitted for an instance."""
-        return PrefectApi(self.prefect_api_url).deployment(f"campaign/{instance}") is not None
+        return prefect(self.prefect_api_url).deployment(f"campaign/{instance}") is not None
 
     def run_state(self, wanted: str) -> dict[str, Any] | None:
         """The state of the newest run of this campaign, if it has that name."""
         body = {"flow_runs": {"tags": {"all_": [f"campaign:{self.name}"]}}, "limit": 1}
         body |= {"sort": "EXPECTED_START_TIME_DESC"}
-        found = PrefectApi(self.prefect_api_url).ask("POST", "/flow_runs/filter", body)
+        found = prefect(self.prefect_api_url).ask("POST", "/flow_runs/filter", body)
         is_wanted = found and found[0]["state"]["name"] == wanted
         return found[0]["state"] if is_wanted else None
 

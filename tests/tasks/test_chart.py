@@ -13,7 +13,7 @@ from core.curve import Curve
 from core.plan import Role
 from core.point_facts import facts_of
 from tasks.chart import WATERMARK, curve_png
-from tasks.drawing import curve_pictures, overlay_svg
+from tasks.chart_svg import overlay_svg, svg_and_png
 from tests.core.test_curve_rows import at, curve_of
 from tests.curves import MANY, measured
 
@@ -42,7 +42,7 @@ def many() -> Curve:
 
 
 def drawn(curve: Curve, *, rehearsal: bool = False) -> str:
-    return curve_pictures(curve, title="curve", rehearsal=rehearsal).svg
+    return svg_and_png(curve, title="curve", rehearsal=rehearsal).svg
 
 
 def points_in(svg: str) -> dict[str, str]:
@@ -115,7 +115,7 @@ def test_what_is_not_a_plain_point_is_drawn_too() -> None:
 
 
 def test_names_are_text_never_markup() -> None:
-    svg = curve_pictures(curve_of(at(4, 100, 50)), title="<b>&$x^2$", rehearsal=False).svg
+    svg = svg_and_png(curve_of(at(4, 100, 50)), title="<b>&$x^2$", rehearsal=False).svg
     assert ElementTree.fromstring(svg).get("aria-label") == "<b>&$x^2$"
     assert "<b>" not in svg
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import subprocess
 import sys
 from dataclasses import replace
@@ -26,6 +27,17 @@ def test_the_picture_is_the_one_of_the_curve() -> None:
 def test_what_can_not_be_drawn_is_told_with_its_reason() -> None:
     with pytest.raises(UnreadableError, match="'interactivity'"):
         curve_picture(replace(curve_of(), rows=[{"label": "c0001"}]))
+
+
+def test_a_disk_that_takes_no_more_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is to be drawn goes through a file."""
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("tasks.bounded.tempfile.TemporaryFile", full)
+    with pytest.raises(UnreadableError, match="No space left on device"):
+        curve_picture(curve_of())
 
 
 def loaded_by(modules: str) -> set[str]:

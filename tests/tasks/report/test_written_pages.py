@@ -15,7 +15,7 @@ from core.estimate import Span
 from core.report import Comparison, Report, Standing, at_equal, ratios, spending
 from core.status import AttemptState
 from core.validate import validate
-from tasks.drawing import curve_pictures
+from tasks.chart_svg import svg_and_png
 from tasks.report import compare_page, report_page, status_page
 from tests.core.test_curve_rows import PLAN, at, curve_of
 from tests.core.test_overview import INVALID, VALID, attempt, campaign, point
@@ -78,7 +78,7 @@ def page_of(*points: Any, **facts: Any) -> str:
         "left": None,
         "made_at": 100.0,
     }
-    drawing = curve_pictures(curve, title="curve", rehearsal=record.rehearsal).svg
+    drawing = svg_and_png(curve, title="curve", rehearsal=record.rehearsal).svg
     return report_page(Report(**(values | facts)), drawing)
 
 

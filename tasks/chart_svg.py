@@ -26,7 +26,7 @@ class Pictures:
     png: bytes
 
 
-def curve_pictures(curve: Curve, *, title: str, rehearsal: bool) -> Pictures:
+def svg_and_png(curve: Curve, *, title: str, rehearsal: bool) -> Pictures:
     """The curve as a drawing, whose points say their numbers, and as a picture."""
     figure = curve_figure(curve, title, rehearsal=rehearsal)
     said = {hit_name(0, row["label"]): spoken(row) for row in curve.rows}
@@ -34,7 +34,7 @@ def curve_pictures(curve: Curve, *, title: str, rehearsal: bool) -> Pictures:
 
 
 def overlay_svg(curves: Sequence[Curve], *, title: str) -> str:
-    """Curves over each other; points as in `curve_pictures`."""
+    """Curves over each other; points as in `svg_and_png`."""
     said = {
         hit_name(index, row["label"]): f"{curve.name}, {spoken(row)}"
         for index, curve in enumerate(curves)
