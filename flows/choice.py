@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from core.errors import InputError
+from core.errors import InputError, ParetoError
 from core.plan import Plan
-from core.records import Records
+from core.records import Records, open_existing
 from core.status import PointState
+from flows.prepare import Prepared
 
 #: States of a point that a retry is for.
 _FAILED = frozenset({PointState.FAILED, PointState.INTERRUPTED})
@@ -32,6 +33,18 @@ def labels_of(points: str | None, plan: Plan) -> list[str] | None:
             f" there are {', '.join(point.label for point in plan.points)}"
         )
     return [known[item] for item in wanted]
+
+
+def not_valid(ready: Prepared, wanted: Sequence[str] | None) -> list[str]:
+    """Labels of the wanted points, or of all, that are not valid by the records there are."""
+    labels = [point.label for point in ready.plan.points if not wanted or point.label in wanted]
+    try:
+        records = open_existing(ready.paths.database_url)
+        points = records.points_with_attempts(ready.campaign.campaign)
+    except ParetoError:  # none yet, or away: a run says so where it needs them
+        return labels
+    valid = {point.label for point in points if point.state is PointState.VALID}
+    return [label for label in labels if label not in valid]
 
 
 @dataclass(frozen=True)

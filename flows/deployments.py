@@ -19,7 +19,7 @@ from core.errors import ParetoError
 from core.records import Records, open_records
 from flows.alone import refuse_taken
 from flows.campaign import handed_over, run_campaign
-from flows.choice import labels_of, to_retry
+from flows.choice import labels_of, not_valid, to_retry
 from flows.monitor import own_pages
 from flows.outcome import ended
 from flows.prepare import Prepared, prepared
@@ -125,10 +125,11 @@ def _served(
         if chosen == []:
             return "no failed point, nothing to retry"
         refuse_taken(ready, stop, flow_run.id)
-        found = preflight(ready, chosen)
         if only_checks:
+            preflight(ready, chosen)
             count = len(ready.plan.points if chosen is None else set(chosen))
             return f"checked: {count} points can be measured from here"
+        found = preflight(ready, not_valid(ready, chosen))
         session = enter(ready, found, stop.asked)
         return run_campaign(session, stop, chosen, calibrate=calibrate)
 

@@ -33,7 +33,7 @@ from tasks.notify import notify
 from tasks.prefect_pages import Pages
 
 #: Seconds between two looks.
-LOOK_S = 1.0
+LOOK_S = 2.0
 #: Seconds between two changes of a progress artifact, and between two log lines about a phase.
 PROGRESS_EVERY_S, LINE_EVERY_S = 5.0, 20.0
 #: Seconds within which a next client is expected to start.

@@ -258,7 +258,7 @@ def _check_stand_in(campaign: Campaign, client: InstalledClient) -> None:
 
 def _validate_all(ready: Prepared, client: InstalledClient, labels: Collection[str] | None) -> None:
     """Let the client confirm configurations before the first run: it takes seconds for each."""
-    points = [point for point in ready.plan.points if not labels or point.label in labels]
+    points = [point for point in ready.plan.points if labels is None or point.label in labels]
     with tempfile.TemporaryDirectory(prefix="pareto-check-") as folder, _pool() as pool:
 
         def validate(point: Point) -> None:

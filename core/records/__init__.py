@@ -6,7 +6,7 @@ Our records are the truth; Prefect only shows it.
 from core.records.attempts import AttemptRefusedError, manifest_sha256
 from core.records.engine import RecordsUnavailableError
 from core.records.schema import upgrade
-from core.records.store import Records, open_records
+from core.records.store import Records, open_existing, open_records
 from core.records.tables import Phase, Wish
 from core.records.values import (
     AttemptRecord,
@@ -38,6 +38,7 @@ __all__ = [
     "RecordsUnavailableError",
     "Wish",
     "manifest_sha256",
+    "open_existing",
     "open_records",
     "upgrade",
 ]

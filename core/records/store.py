@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 
+from core.errors import InputError
 from core.records.attempts import Attempts
 from core.records.campaigns import Campaigns
 from core.records.events import Events
@@ -37,3 +39,15 @@ def open_records(
         SetupError: not reachable, not supported, or of another schema version.
     """
     return Records(opened_engine(url), clock, patience)
+
+
+def open_existing(url: str) -> Records:
+    """Open records without creating any.
+
+    Raises:
+        InputError: the SQLite file does not exist.
+    """
+    file = url.removeprefix("sqlite:///")
+    if file != url and not Path(file).is_file():
+        raise InputError(f"there are no records at {file} yet; `pareto run FILE` makes them")
+    return open_records(url)

@@ -17,6 +17,7 @@ from core.records.engine import shown
 from core.status import PointState
 from core.texts import duration_text, span_text
 from flows.alone import refuse_taken
+from flows.choice import not_valid
 from flows.cli.live import live_view
 from flows.cli.show import print_curve
 from flows.prepare import Prepared
@@ -42,7 +43,7 @@ def drive(
     campaign = ready.campaign
     refuse_taken(ready, StopRequest())
     print(f"checking {campaign.campaign}: datasets, endpoint, client, configurations, room")
-    found = preflight(ready, points)
+    found = preflight(ready, not_valid(ready, points))
     if warning := unverifiable(found.identity):
         print(f"warning: the instance is {warning}")
     stop = StopRequest()

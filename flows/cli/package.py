@@ -24,7 +24,7 @@ def package(file: Path, *, out: Path, strict: bool = False, test_data: bool = Fa
         test_data: Package a rehearsal, marked as test data that can't be uploaded.
     """
     from core.errors import EXIT_INCOMPLETE
-    from flows.cli.where import open_existing
+    from core.records import open_existing
     from flows.package import package as make
     from flows.prepare import prepare
 

@@ -20,9 +20,9 @@ def retry(campaign: str, *, points: str | None = None, database: str | None = No
         points: Only these points, by level or label, separated by commas.
         database: Database URL when a name is given.
     """
+    from core.records import open_existing
     from flows.choice import labels_of, to_retry
     from flows.cli.drive import drive
-    from flows.cli.where import open_existing
 
     ready = _ready(campaign, database)
     name = ready.campaign.campaign

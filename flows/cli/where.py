@@ -8,7 +8,7 @@ from pathlib import Path
 
 from core.errors import InputError
 from core.layout import DATABASE, AttemptPaths
-from core.records import AttemptRecord, Records, open_records
+from core.records import AttemptRecord, Records, open_existing
 from tasks.owner import owner_lives
 from tasks.supervise import FINAL_STATES, is_alive, read_status
 
@@ -64,18 +64,6 @@ def _is_guarded(paths: AttemptPaths) -> bool:
 def records_here(database: str | None) -> Records:
     """The records named by a URL, by `PARETO_DATABASE`, or lying here; see `find`."""
     return open_existing(database or os.environ.get(DATABASE_ENV) or url_here())
-
-
-def open_existing(url: str) -> Records:
-    """Open records without creating any.
-
-    Raises:
-        InputError: the SQLite file does not exist.
-    """
-    file = url.removeprefix("sqlite:///")
-    if file != url and not Path(file).is_file():
-        raise InputError(f"there are no records at {file} yet; `pareto run FILE` makes them")
-    return open_records(url)
 
 
 def url_here() -> str:

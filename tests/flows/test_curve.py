@@ -38,12 +38,14 @@ THIRD = LABELS[2]
 
 @dataclass(frozen=True)
 class Run:
-    """One call of `pareto run`, and how many requests the endpoint had seen when it ended."""
+    """One call of `pareto run`; the requests that the endpoint had seen when it ended, and the
+    points whose configurations the client had confirmed."""
 
     done: Done
     ended_at: float
     requests: int
     preflights: int
+    confirmed: list[str]
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ def play(folder: Path, prefect_api_url: str) -> None:
     place = Place(folder, prefect_api_url, NAME)
     runs: list[dict[str, Any]] = []
     with place.endpoint():
-        place.write()
+        place.write(client={"command": place.noting_client()})
         process = place.start("run", place.file)
         place.wait_for_attempt(THIRD)
         place.set_faults(error_next=1)
@@ -82,7 +84,8 @@ def play(folder: Path, prefect_api_url: str) -> None:
 
 def _noted(place: Place, done: Done) -> dict[str, Any]:
     measured = len(place.requests())
-    return asdict(Run(done, time.time(), measured, len(place.all_requests()) - measured))
+    asked = len(place.all_requests()) - measured
+    return asdict(Run(done, time.time(), measured, asked, place.confirmed()))
 
 
 @pytest.fixture(scope="module")
@@ -105,6 +108,13 @@ def test_a_failed_point_does_not_stop_the_others(story: Story) -> None:
     assert first.pop(THIRD) is AttemptState.INVALID
     assert set(first.values()) == {AttemptState.VALID}
     assert "Traceback" not in done.err
+
+
+def test_the_client_confirms_only_what_is_to_be_run(story: Story) -> None:
+    """All points, then the one that is not valid, then none: it takes seconds for each."""
+    first, second, third = (run.confirmed for run in story.runs)
+    assert sorted(first) == sorted(LABELS)
+    assert second == third == [*first, THIRD]
 
 
 def test_the_failed_attempt_stays_on_record(story: Story) -> None:
