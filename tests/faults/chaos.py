@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 from core.status import AttemptState
@@ -66,7 +67,8 @@ def _kill(lab: Lab, who: str) -> None:
         status = read_status(path)
         process = status and getattr(status, who)
         if status is not None and process is not None and status.end is None:
-            os.kill(process.pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):  # it ended since
+                os.kill(process.pid, signal.SIGKILL)
 
 
 #: Faults from outside at a random time.
