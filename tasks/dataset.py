@@ -80,9 +80,11 @@ def known_rows(
 def rows_for_plan(campaign: Campaign) -> int | None:
     """Rows of the performance dataset if the file or the campaign tells; None otherwise."""
     performance = campaign.datasets.performance
-    if performance.path is not None and performance.path.is_file():
-        return _performance_rows(campaign)
-    return performance.rows
+    try:
+        is_file = performance.path is not None and performance.path.is_file()
+    except OSError as problem:  # a name that no file can have
+        raise SetupError(f"datasets.performance.path: {problem.strerror}; correct it") from None
+    return _performance_rows(campaign) if is_file else performance.rows
 
 
 def _performance_rows(campaign: Campaign) -> int:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import atexit
 import gc
-import os
 import sys
+from contextlib import redirect_stderr, redirect_stdout
 from importlib.metadata import PackageNotFoundError, version
+from typing import TextIO, cast
 
 import cyclopts
 
-from core.errors import InputError, InterruptedByUserError, ParetoError
+from core.errors import InputError, InterruptedByUserError, ParetoError, SetupError
 from flows.cli.ask import cancel, pause, resume
 from flows.cli.calibrate import calibrate
 from flows.cli.campaign import show
@@ -27,6 +28,7 @@ from flows.cli.demo import demo
 from flows.cli.drift import drift
 from flows.cli.init import init
 from flows.cli.notify_test import notify_test
+from flows.cli.output import Output
 from flows.cli.package import package
 from flows.cli.plan import plan
 from flows.cli.rebase import rebase
@@ -73,13 +75,19 @@ app.command(db)
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit with its code; user mistakes never show a traceback."""
     atexit.register(gc.freeze)  # all goes with the process: a last look for garbage takes a second
-    sys.exit(_exit_code(arguments))
+    out, err = Output(sys.stdout), Output(sys.stderr)
+    with redirect_stdout(cast("TextIO", out)), redirect_stderr(cast("TextIO", err)):
+        code = _exit_code(arguments)
+        out.flush()
+        if out.is_lost and code == 0:
+            print(f"pareto: not all of its output could be written: {out.problem}", file=err)
+            code = SetupError.exit_code
+    sys.exit(code)
 
 
 def _exit_code(arguments: list[str] | None) -> int:
     try:
         code = app(arguments, exit_on_error=False, print_error=True)
-        sys.stdout.flush()
     except cyclopts.CycloptsError:
         return InputError.exit_code
     except ParetoError as failure:
@@ -88,7 +96,4 @@ def _exit_code(arguments: list[str] | None) -> int:
     except KeyboardInterrupt:
         print("pareto: interrupted", file=sys.stderr)
         return InterruptedByUserError.exit_code
-    except BrokenPipeError:  # the reader of our output has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     return code if isinstance(code, int) else 0

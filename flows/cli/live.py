@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 from rich.console import Group
 from rich.live import Live
@@ -62,12 +62,6 @@ def _in_terminal(view: View, ended: threading.Event) -> None:
 
 
 def _as_lines(view: View, ended: threading.Event) -> None:
-    """Print lines until the end; a reader that has seen enough doesn't stop the campaign."""
-    with suppress(BrokenPipeError):
-        _print_lines(view, ended)
-
-
-def _print_lines(view: View, ended: threading.Event) -> None:
     told: set[int] | None = None
     compared: str | None = None
     before, at, trouble = "", 0.0, ""

@@ -36,16 +36,9 @@ _STYLES = {
 }
 
 
-class _Console(Console):
-    """A console that leaves a reader who has seen enough to the caller; rich would exit with 1."""
-
-    def on_broken_pipe(self) -> None:
-        raise  # noqa: PLE0704 - called by rich while it handles the BrokenPipeError
-
-
 def console() -> Console:
     """A console for standard output."""
-    return _Console() if sys.stdout.isatty() else _Console(width=_WIDE, no_color=True)
+    return Console() if sys.stdout.isatty() else Console(width=_WIDE, no_color=True)
 
 
 def print_table(table: Table) -> None:

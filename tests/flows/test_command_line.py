@@ -1,12 +1,16 @@
-"""The commands that only look: their help, their JSON, and that they leave nothing behind."""
+"""The command line: help, JSON, output that nobody takes, looking that leaves nothing behind."""
 
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
+from core.status import AttemptState
 from flows.cli import app
 from tests.flows.support import LABELS, SCORED, Done, Place, tree
 
@@ -68,6 +72,46 @@ def test_a_reader_that_has_seen_enough_is_no_failure(bare_place: Place, form: li
     process.stdout.close()
     assert process.stderr.read() == ""
     assert process.wait() == 0
+
+
+def test_a_run_goes_on_without_its_reader(bare_place: Place) -> None:
+    """`pareto run … | head -1` measures all the same, and ends with the code of the curve."""
+    with bare_place.endpoint():
+        bare_place.write()
+        process = bare_place.start("run", bare_place.file, "--points", "1")
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        told = process.stderr.read()
+    assert process.wait() == 1
+    assert "6 of 7 points are not valid" in told
+    assert [attempt.state for attempt in bare_place.attempts("c0001")] == [AttemptState.VALID]
+
+
+def test_output_that_could_not_be_written_is_told(bare_place: Place) -> None:
+    """Not as if all were well, and without a traceback."""
+    bare_place.write()
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "flows.cli", "plan", str(bare_place.file)],
+            check=False,
+            env=bare_place.env(),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    assert done.returncode == 3
+    assert done.stderr.startswith("pareto: not all of its output could be written: [Errno 28]")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_name_that_no_file_can_have_is_told(bare_place: Place) -> None:
+    bare_place.write(datasets={"performance": {"path": "a" * 5000}})
+    done = bare_place.pareto("plan", bare_place.file)
+    assert (done.code, done.err.strip()) == (
+        3,
+        "pareto: datasets.performance.path: File name too long; correct it",
+    )
 
 
 def test_records_are_looked_for_where_the_variable_says(bare_place: Place) -> None:
